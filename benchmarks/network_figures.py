@@ -37,10 +37,10 @@ def open_detector(path: Path) -> Figures:
     shape: Any = signature.inputs["picture"].shape
     example = {"picture": np.full((1, *shape[1:]), 0.5, np.float32)}
     model = FaceModel(open_session(path, device="cpu", threads=1, example=example))
-    return lambda source: scenes.detection_figures(model, _held_out(scenes.read_scenes([source])), *model.size)
+    return lambda source: scenes.detection_figures(model, _test_scenes(scenes.read_scenes([source])), *model.size)
 
 
-def _held_out(found: list[scenes.DetectionScene]) -> list[scenes.DetectionScene]:
+def _test_scenes(found: list[scenes.DetectionScene]) -> list[scenes.DetectionScene]:
     parts = ([scene for scene in found if scene.split == split] for split in ("test", "val"))
     return next(filter(None, parts), found)
 

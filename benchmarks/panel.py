@@ -200,9 +200,9 @@ Times = tuple[list[float], list[float]]  # wall time, processor time
 
 
 def drag(
-    widget: QWidget, paints: Paints, start: QPointF, steps: int, settled: Callable[[], bool] = lambda: True
+    widget: QWidget, paints: Paints, start: QPointF, steps: int, is_settled: Callable[[], bool] = lambda: True
 ) -> Times:
-    """Milliseconds from each mouse move to its paint, and with `settled` also to the answer of the engine."""
+    """Milliseconds from each mouse move to its paint, and with `is_settled` also to the answer of the engine."""
     send(widget, QEvent.Type.MouseButtonPress, start, Qt.MouseButton.LeftButton)
     until(lambda: not QApplication.processEvents() or True)
     times, cpu = [], []
@@ -211,7 +211,7 @@ def drag(
         place = start + QPointF(40 * math.sin(angle) + 8, 25 * (1 - math.cos(angle)) + 8)
         before, begin, work = paints.count, time.perf_counter(), time.thread_time()
         send(widget, QEvent.Type.MouseMove, place, Qt.MouseButton.LeftButton)
-        until(lambda before=before: paints.count > before and settled())  # type: ignore[misc]
+        until(lambda before=before: paints.count > before and is_settled())  # type: ignore[misc]
         times.append(1000 * (time.perf_counter() - begin))
         cpu.append(1000 * (time.thread_time() - work))
     send(widget, QEvent.Type.MouseButtonRelease, place, Qt.MouseButton.NoButton)
@@ -288,11 +288,11 @@ def _followed(panel: Panel, paints: Paints) -> Callable[[], bool]:
         if seen[0][0] is not session.state:
             seen[0] = session.state, paints.count
 
-    def settled() -> bool:
+    def is_settled() -> bool:
         return not session.corrections.is_asking and (paints.count > seen[0][1] or not session.edits.is_dragging)
 
     session.listeners.append(note)
-    return settled
+    return is_settled
 
 
 def measure_steps(panel: Panel, n_steps: int) -> dict[str, float]:

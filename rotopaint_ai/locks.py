@@ -46,7 +46,7 @@ class FileLock:
 def _library_lock(path: Path) -> _Lock:
     import filelock
 
-    def acquired(lock: filelock.BaseFileLock) -> filelock.BaseFileLock:
+    def acquire(lock: filelock.BaseFileLock) -> filelock.BaseFileLock:
         try:
             lock.acquire(blocking=False)
         except filelock.Timeout as error:
@@ -56,12 +56,12 @@ def _library_lock(path: Path) -> _Lock:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the library warns when it falls back to a marker
-            return acquired(filelock.FileLock(path, thread_local=False))
+            return acquire(filelock.FileLock(path, thread_local=False))
     except OSError as error:
         if error.errno not in _NO_LOCKS or isinstance(error, BlockingIOError):
             raise
         marker = path.with_name(f"{path.name}.owner")  # the lock file exists by now; its presence means nothing
-        return acquired(filelock.SoftFileLock(marker, thread_local=False))
+        return acquire(filelock.SoftFileLock(marker, thread_local=False))
 
 
 class _HostLock:

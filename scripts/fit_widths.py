@@ -26,7 +26,7 @@ import torch
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.files import write_text
-from rotopaint_ai.seams import width
+from rotopaint_ai.seams import groove_width
 from rotopaint_ai.seams.layer_text import pack_lines
 from rotopaint_ai.seams.ribbon import resample
 from rotopaint_ai.shapes.roto import RotoDocument
@@ -77,12 +77,12 @@ def _of_frame(
 ) -> Iterator[tuple[Array, Array]]:
     frame = int(path.name.split(".")[1])
     view = read_seam_frame(path, truth)
-    grey, cover = width.root_light(view.plate), view.seam.astype(np.float32) / 255
+    grey, cover = groove_width.root_light(view.plate), view.seam.astype(np.float32) / 255
     lines = [np.asarray(line) for line, _ in view.curves]
-    size = width.face_px(truth.shapes, frame, truth.landmarks.keys.get(frame, ()))
+    size = groove_width.face_px(truth.shapes, frame, truth.landmarks.keys.get(frame, ()))
     for line, own in zip(lines, _owned(cover, lines)):
         for _ in range(times):
-            step = size / width.STEPS_PER_FACE * float(np.exp(MISJUDGED * rng.standard_normal()))
+            step = size / groove_width.STEPS_PER_FACE * float(np.exp(MISJUDGED * rng.standard_normal()))
             moved = _misplaced(resample(line), rng, apart * abs(rng.standard_normal()) * step)
             yield from _of_seam(grey, own, moved, step)
 
@@ -111,34 +111,34 @@ def _misplaced(line: Array, rng: np.random.Generator, by: float) -> Array:
 
 
 def _of_seam(grey: Array, own: Array, line: Array, step: float) -> Iterator[tuple[Array, Array]]:
-    found, covered = width.strip(grey, line, step), width.strip(own, line, step)
+    found, covered = groove_width.strip(grey, line, step), groove_width.strip(own, line, step)
     if found is None or covered is None:
         return
-    away = np.abs(np.arange(-width.ROWS, width.ROWS + 1))[:, None]
+    away = np.abs(np.arange(-groove_width.ROWS, groove_width.ROWS + 1))[:, None]
     reach = np.where(covered[0] > _LEAST_COVER, away - 0.5 + covered[0], -1.0)
-    sides = reach[width.ROWS :].max(0), reach[: width.ROWS + 1].max(0)
+    sides = reach[groove_width.ROWS :].max(0), reach[: groove_width.ROWS + 1].max(0)
     shown = np.flatnonzero(found[1] & (np.maximum(*sides) >= 0))[::EVERY]
-    if len(shown) < width.LEAST_PLACES // EVERY:
+    if len(shown) < groove_width.LEAST_PLACES // EVERY:
         return
-    for rows, side in zip(width.features(*found), sides):
-        yield rows[shown], np.clip(side[shown], 0.0, width.REACH).astype(np.float32)
+    for rows, side in zip(groove_width.features(*found), sides):
+        yield rows[shown], np.clip(side[shown], 0.0, groove_width.REACH).astype(np.float32)
 
 
-def fit(known: WidthSamples, *, steps: int, seed: int) -> width.WidthTable:
+def fit(known: WidthSamples, *, steps: int, seed: int) -> groove_width.WidthTable:
     """Fit a table that predicts the QUANTILES of the seams' reach, by pinball loss (Koenker, Bassett 1978)."""
     torch.manual_seed(seed)
-    net = build_layers(width.N_FEATURES, width.UNITS, len(QUANTILES))
+    net = build_layers(groove_width.N_FEATURES, groove_width.UNITS, len(QUANTILES))
     features, reach = torch.from_numpy(known.features), torch.from_numpy(known.reach)[:, None]
     optimiser = torch.optim.AdamW(net.parameters(), weight_decay=0.03)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 4e-3, steps)
     for _ in range(steps):
         i = torch.randint(0, len(features), (BATCH,))
-        loss = pinball(net(features[i] + NOISE * torch.randn(BATCH, width.N_FEATURES)), reach[i])
+        loss = pinball(net(features[i] + NOISE * torch.randn(BATCH, groove_width.N_FEATURES)), reach[i])
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         schedule.step()
-    return width.WidthTable(*numbers_of(net))
+    return groove_width.WidthTable(*numbers_of(net))
 
 
 def pinball(answer: torch.Tensor, true: torch.Tensor) -> torch.Tensor:
@@ -147,7 +147,7 @@ def pinball(answer: torch.Tensor, true: torch.Tensor) -> torch.Tensor:
     return torch.maximum(share * over, (share - 1) * over).mean()
 
 
-def figures(table: width.WidthTable, known: WidthSamples) -> str:
+def figures(table: groove_width.WidthTable, known: WidthSamples) -> str:
     """A line with the errors of a table, per position and per seam."""
     usual, covering = table(known.features).T
     seams = np.unique(known.seam)
@@ -161,7 +161,7 @@ def figures(table: width.WidthTable, known: WidthSamples) -> str:
     )
 
 
-def text_of(table: width.WidthTable) -> str:
+def text_of(table: groove_width.WidthTable) -> str:
     """The table as a Python module."""
     arrays = [x for pair in zip(table.weights, table.biases) for x in pair]
     return (

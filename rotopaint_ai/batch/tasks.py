@@ -92,7 +92,7 @@ def _facts_digest(facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def asked_for(tasks: Sequence[BatchTask], shot: str, kind: str, frames: FrameRange | None) -> list[BatchTask] | None:
+def select_tasks(tasks: Sequence[BatchTask], shot: str, kind: str, frames: FrameRange | None) -> list[BatchTask] | None:
     """The tasks that a farm requests; None where the shot has no such task.
 
     A farm may divide frames in any way: a range selects the paint tasks that begin in it. So ranges that together cover

@@ -166,10 +166,10 @@ def _ask_python(names: Sequence[str], sights: Sequence[Sight], python: str | Non
             why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
             return [PeerResult(name, refused=why) for name in names]
         with np.load(got) as found:
-            return [_asked_of(name, sights, dict(found)) for name in names]
+            return [_peer_result(name, sights, dict(found)) for name in names]
 
 
-def _asked_of(name: str, sights: Sequence[Sight], found: Mapping[str, Array]) -> PeerResult:
+def _peer_result(name: str, sights: Sequence[Sight], found: Mapping[str, Array]) -> PeerResult:
     if f"{name} refused" in found:
         return PeerResult(name, refused=f"not installed ({found[f'{name} refused']})")
     lights = [_fill_inside(s, linearise(found[f"{name} {k}"], "sRGB")) for k, s in enumerate(sights)]

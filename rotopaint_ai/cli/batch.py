@@ -120,11 +120,11 @@ def _one_task(show: Show, plan: ShowPlan, arguments: argparse.Namespace) -> int:
 
 
 def _asked_tasks(show: Show, plan: ShowPlan, arguments: argparse.Namespace) -> list[BatchTask]:
-    from rotopaint_ai.batch.tasks import asked_for
+    from rotopaint_ai.batch.tasks import select_tasks
     from rotopaint_ai.frames import FrameRange
 
     frames = FrameRange.parse(arguments.frames) if arguments.frames else None
-    tasks = asked_for(plan.tasks, arguments.shot, arguments.task, frames)
+    tasks = select_tasks(plan.tasks, arguments.shot, arguments.task, frames)
     if tasks is None:
         key = f"{arguments.shot}/{arguments.task}" + (f".{frames}" if frames else "")
         known = [task.key for task in plan.of_shot(arguments.shot)]

@@ -35,7 +35,7 @@ class DrawnPose(NamedTuple):
     feather: Points
 
     @property
-    def drawn(self) -> Points:
+    def all_points(self) -> Points:
         """All points that are drawn: the control points and the feather line."""
         return (*self.points, *feather_line(self.points, self.feather)) if self.feather else self.points
 
@@ -312,7 +312,7 @@ def _sampled_motion(place: PoseAt, begin: int, end: int) -> tuple[Interpolation,
     """As `_span_motion`, measured at every frame of the span."""
     stride = max(1, (end - begin) // _MAX_SAMPLES)
     frames = [*range(begin, end, stride), end]
-    rows = [place(frame).drawn for frame in frames]
+    rows = [place(frame).all_points for frame in frames]
     if len(frames) > 2 and rows[-1] != rows[0] and all(row == rows[0] for row in rows[:-1]):
         return "hold", []
     return "linear", turning_frames(frames, rows)

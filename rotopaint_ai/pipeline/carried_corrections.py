@@ -78,7 +78,7 @@ def with_corrections(plan: Plan, records: Iterable[FrameRecord], sink: Sink, can
 def _teach_stretch(plan: Plan, records: _Stretch, sink: Sink, cancel: Cancel) -> Sequence[TeachResult]:
     """The effect of corrections at some frames of a stretch on its other frames; empty without corrections."""
     predicted = build_document(records, plan)
-    document = plan.work.put_back(build_document((plan.apply_overrides(record) for record in records), plan))
+    document = plan.work.restore_provenance(build_document((plan.apply_overrides(record) for record in records), plan))
     below = predicted, taken_below_groups(document, document)  # groups place what models say when it is drawn
     names = {spec.name for spec in open_seams(plan.pack.sheet)}
     known = predicted.landmarks.keys.keys()

@@ -54,7 +54,7 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
     plan.models.close()
     give_back()  # the document needs its own now
     counted = CountedRecords(state)
-    document = plan.work.put_back(build_document(counted, plan))
+    document = plan.work.restore_provenance(build_document(counted, plan))
     counted.check(plan.out)
     keys = {"before": n_keys(document)}
     if plan.job.key_tolerance_px:

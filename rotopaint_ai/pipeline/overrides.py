@@ -140,7 +140,7 @@ class Overrides:
             return with_profile(shape, profile)
         return with_feather_of(shape, self.soft[shape.name]) if shape.name in self.soft else shape
 
-    def put_back(self, document: RotoDocument) -> RotoDocument:
+    def restore_provenance(self, document: RotoDocument) -> RotoDocument:
         """A run's document with the provenance of human keys and landmarks restored."""
         if self.document is None:
             return document

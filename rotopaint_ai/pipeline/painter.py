@@ -32,7 +32,7 @@ from rotopaint_ai.pipeline.render_frame import (
     write_patch,
 )
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
-from rotopaint_ai.seams import rig, width
+from rotopaint_ai.seams import groove_width, rig
 from rotopaint_ai.seams.learned_fill import LearnedFill
 from rotopaint_ai.seams.matte import FLATNESS_PX, seam_curves
 from rotopaint_ai.seams.paint_settings import Paint, PaintTable
@@ -134,7 +134,7 @@ class RigPainter:
         open_yet = cover > 0
         if self._clean_frames:
             nearest = min(self._clean_frames, key=lambda each: abs(each - number))
-            for loan in _laid_on(now, points, self._clean.at(nearest), cover.shape, corner, is_plate=True):
+            for loan in _align_loans(now, points, self._clean.at(nearest), cover.shape, corner, is_plate=True):
                 open_yet &= ~loan.free
                 yield loan
         n_frames = np.zeros(cover.shape, np.intp)
@@ -143,7 +143,7 @@ class RigPainter:
                 return
             picture = self._lending.at(other)
             if picture is not None:
-                loans = _laid_on(now, points, picture, cover.shape, corner, is_plate=False)
+                loans = _align_loans(now, points, picture, cover.shape, corner, is_plate=False)
                 n_frames += np.logical_and.reduce([loan.free for loan in loans])
                 yield from loans
 
@@ -180,7 +180,7 @@ def _free_of_rig(matte: Region, frame: Frame) -> Array:
     return np.asarray(cv2.dilate((cover > 0).astype(np.uint8), np.ones((side, side), np.uint8)) == 0)
 
 
-def _laid_on(
+def _align_loans(
     now: _Picture,
     points: rig.FreePoints,
     other: _Picture,
@@ -304,8 +304,8 @@ class Painter:
             return shape
         low, high = np.floor(line.min(0)).astype(int) - SURROUND_PX, np.ceil(line.max(0)).astype(int) + SURROUND_PX
         rgb, corner = frame.region(int(low[0]), int(low[1]), *(int(v) for v in high - low))
-        face_px = width.face_px(self.shapes, frame.number)
-        found = width.of_shape(rgb, line - np.asarray(corner), face_px) if rgb.size else None
+        face_px = groove_width.face_px(self.shapes, frame.number)
+        found = groove_width.of_shape(rgb, line - np.asarray(corner), face_px) if rgb.size else None
         return shape if found is None else replace(shape, width_px=round(2.0 * found) / 2.0)
 
 

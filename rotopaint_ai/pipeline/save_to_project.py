@@ -121,7 +121,7 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
     predicted = build_document(map(_record_as_predicted, state.records()), plan)
     written = build_document(state.records(), plan)
     asked = partial_run_frames(plan.frames, before.document)
-    after = merge_run(before, plan.work.put_back(written), asked, predicted=predicted)
+    after = merge_run(before, plan.work.restore_provenance(written), asked, predicted=predicted)
     assert after.document is not None
     known, record = project.note("run"), _run_record(plan, state)
     if known is not None and asked is not None:
@@ -146,7 +146,7 @@ def _painted_prints(plan: Plan, state: RunState, written: RotoDocument) -> dict[
     does a frame that was painted before somebody's last work on it."""
     work = plan.work
     known = State(document=work.document, seams=work.seams, strokes=work.strokes)
-    drawn = drawn_state(known, work.put_back(written), partial_run_frames(plan.frames, work.document))
+    drawn = drawn_state(known, work.restore_provenance(written), partial_run_frames(plan.frames, work.document))
     whole = [frame for frame, record in state.finished.items() if record.status != "failed"]
     fits = {frame for frame in whole if state.finished[frame].work == work.digest(frame)}
     is_own = plan.job.method == fills.DEFAULT

@@ -1,8 +1,8 @@
 """The widths of a shot's seams, for painting and for the document.
 
 A pack that knows the character knows its seams' widths. Any other gives all of them a usual one; then each seam is
-measured on the plates where it shows (`seams/width.py`), in up to MOST_HOLDS of them. Its matte is one share of the
-face all shot long, as a seam is cut once: the seam itself, and on either side DOUBT of what its curve may be off.
+measured on the plates where it shows (`seams/groove_width.py`), in up to MOST_HOLDS of them. Its matte is one share of
+the face all shot long, as a seam is cut once: the seam itself, and on either side DOUBT of what its curve may be off.
 
 Where a frame's width hardly changes, a seam has one for the whole shot; else each frame keeps its own, and the document
 holds them key by key.
@@ -27,7 +27,7 @@ from rotopaint_ai.pipeline.process_frame import TrackedFrame
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
 from rotopaint_ai.pipeline.run_document import usual_width, value_at_share
 from rotopaint_ai.pipeline.shot_seams import look_at, movable_seams
-from rotopaint_ai.seams import width
+from rotopaint_ai.seams import groove_width
 from rotopaint_ai.seams.matte import FLATNESS_PX
 from rotopaint_ai.shapes import bezier
 
@@ -121,7 +121,7 @@ def _seen_widths(plan: Plan, names: Sequence[str], hold: FrameRecord) -> dict[st
     for name in names:
         line = bezier.flatten(bezier.as_array(own.shapes[name]), False, FLATNESS_PX)
         at = (line - (seen.x, seen.y)) * seen.scale
-        full = None if name in own.hidden else width.visible_widths(grey, at, face_px * seen.scale)
+        full = None if name in own.hidden else groove_width.visible_widths(grey, at, face_px * seen.scale)
         if full is not None:
             found[name] = full / (face_px * seen.scale)
     return found

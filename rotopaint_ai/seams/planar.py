@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.errors import PlateError, UsageError
 from rotopaint_ai.plates.plate import Plate
+from rotopaint_ai.seams.groove_width import root_light
 from rotopaint_ai.seams.plane_fit import KeyedPlane, PlaneFit
-from rotopaint_ai.seams.width import root_light
 from rotopaint_ai.shapes.manual_keys import human_keys
 from rotopaint_ai.shapes.rasterise import cut, matte, union
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape, feather_line, feather_rows
@@ -180,17 +180,17 @@ def _with_feather(shape: RotoShape, frame: int) -> Points:
 def moved_by(points: Points, homography: Array) -> Points:
     """Control points with both tangents, mapped by a homography."""
 
-    def mapped(x: float, y: float) -> tuple[float, float]:
+    def map_xy(x: float, y: float) -> tuple[float, float]:
         u, v, w = homography @ (x, y, 1.0)
         return float(u / w), float(v / w)
 
-    def carried(p: ControlPoint) -> ControlPoint:
-        x, y = mapped(p.x, p.y)
-        ix, iy = mapped(p.x + p.in_dx, p.y + p.in_dy)
-        ox, oy = mapped(p.x + p.out_dx, p.y + p.out_dy)
+    def transform_point(p: ControlPoint) -> ControlPoint:
+        x, y = map_xy(p.x, p.y)
+        ix, iy = map_xy(p.x + p.in_dx, p.y + p.in_dy)
+        ox, oy = map_xy(p.x + p.out_dx, p.y + p.out_dy)
         return ControlPoint(x, y, ix - x, iy - y, ox - x, oy - y)
 
-    return tuple(map(carried, points))
+    return tuple(map(transform_point, points))
 
 
 def _spans_from_keys(keys: Sequence[int], frames: Sequence[int]) -> list[_TrackSpan]:

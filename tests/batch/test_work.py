@@ -29,7 +29,7 @@ from rotopaint_ai.batch.jobs_file import JobShot, read_show
 from rotopaint_ai.batch.notes import TaskNotes
 from rotopaint_ai.batch.show_plan import ShowPlan, plan_show
 from rotopaint_ai.batch.summary import summarise_show, write_summary
-from rotopaint_ai.batch.tasks import BatchTask, asked_for
+from rotopaint_ai.batch.tasks import BatchTask, select_tasks
 from rotopaint_ai.cli import main
 from rotopaint_ai.errors import BusyError
 from rotopaint_ai.frames import FrameRange
@@ -409,10 +409,10 @@ def test_openjd_runs_the_whole_show(show: Path) -> None:
 
 @pytest.mark.parametrize("parts", [["1-12"], ["1-3", "4-4", "5-12"], [f"{n}-{n}" for n in range(1, 13)]])
 def test_however_a_farm_divides_the_frames_every_task_is_done_once(parts: list[str]) -> None:
-    asked = [asked_for(TASKS, "sh010", "paint", FrameRange.parse(part)) or [] for part in parts]
+    asked = [select_tasks(TASKS, "sh010", "paint", FrameRange.parse(part)) or [] for part in parts]
     assert sorted(task.key for part in asked for task in part) == sorted(t.key for t in TASKS if t.kind == "paint")
-    assert asked_for(TASKS, "sh010", "paint", FrameRange(1, 13)) is None
-    assert asked_for(TASKS, "sh020", "paint", FrameRange(1, 2)) is None
+    assert select_tasks(TASKS, "sh010", "paint", FrameRange(1, 13)) is None
+    assert select_tasks(TASKS, "sh020", "paint", FrameRange(1, 2)) is None
 
 
 def test_a_template_whose_frames_the_farm_divides(show: Path) -> None:

@@ -22,7 +22,7 @@ from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, DisplayLook, FrameCach
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, read_run_results
+from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 from rotopaint_ui.standalone.app import MainWindow
 from rotopaint_ui.viewer.canvas import Canvas
 

@@ -18,7 +18,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, read_run_results
+from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 from rotopaint_ui.timeline.key_strip import COLOURS, KEYS
 from rotopaint_ui.timeline.timeline import Timeline
 

@@ -19,7 +19,7 @@ from rotopaint_ai.shapes.rasterise import matte, mattes_of
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.session.shot_files import PlateFacts
 from rotopaint_ui.viewer.canvas import Canvas
 
 from .conftest import FRAMES, HEIGHT, WIDTH, make_document

@@ -22,7 +22,7 @@ from rotopaint_ui.panel.export_runner import ExportRunner
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.shot_jobs import ShotJobs
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, read_run_results
+from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 from rotopaint_ui.settings.preferences import Preferences
 
 from .conftest import FakeHost, make_document

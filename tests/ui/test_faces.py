@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.session.shot_files import PlateFacts
 
 from .conftest import grabbed
 from .mouse import ALT, CTRL, LEFT, SHIFT, spot

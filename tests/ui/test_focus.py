@@ -21,7 +21,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.batch.batch_window import BatchWindow
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.shot import PlateFacts, read_run_results
+from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 from rotopaint_ui.settings.preferences import default_path
 from rotopaint_ui.standalone.preferences_window import PreferencesWindow
 

@@ -17,7 +17,7 @@ from rotopaint_ui.panel.panel_widgets import _COMPARING, _tool_groups
 from rotopaint_ui.panel.status_line import in_panel_terms
 from rotopaint_ui.services.shot_jobs import _run_note
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, plates_in, shot_name
+from rotopaint_ui.session.shot_files import PlateFacts, plates_in, shot_name
 from rotopaint_ui.standalone.app import MainWindow, has_display
 from rotopaint_ui.viewer.canvas import Canvas
 

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, read_run_results
+from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 
 from .conftest import move_points
 from .mouse import CTRL, LEFT, places

@@ -20,7 +20,7 @@ from rotopaint_ui.engine import live_client
 from rotopaint_ui.engine.live_client import LiveClient, SeamQuestion
 from rotopaint_ui.host import Engine, find_engine, package_folders
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.session.shot_files import PlateFacts
 
 SAMPLE = Path(live_client.__file__).parents[2] / "models" / "rotopaint_models" / "sample"
 

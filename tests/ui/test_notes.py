@@ -13,7 +13,7 @@ from rotopaint_ai.project.corrected_frames import frames_to_learn_from
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.review_loop import Visits
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, read_run_results
+from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 
 from .mouse import CTRL, LEFT, SHIFT
 

@@ -15,7 +15,7 @@ from rotopaint_ui.engine.frame_cache import PLATE
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.project_file import look_at_witnesses
-from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.session.shot_files import PlateFacts
 from rotopaint_ui.standalone.app import MainWindow
 
 from .conftest import write_plate

@@ -15,7 +15,7 @@ from rotopaint_ui.engine.command_lines import clean_command, run_command, run_fr
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.session.painting import Painting
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import read_run_results
+from rotopaint_ui.session.shot_files import read_run_results
 from rotopaint_ui.settings.preferences import Preferences
 
 from .conftest import FRAMES, move_points

@@ -20,7 +20,7 @@ from rotopaint_ui.engine.frame_cache import CLEAN, PLATE
 from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.edit_stack import LET_GO
-from rotopaint_ui.session.shot import PlateFacts, read_run_results
+from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 
 from .conftest import make_document, run_json, write_plate
 from .mouse import LEFT, NONE, move, spot

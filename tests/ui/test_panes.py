@@ -14,7 +14,7 @@ from rotopaint_ui.batch.queue import QueuedShot
 from rotopaint_ui.inspector.shapes_tab import KEYS, NAME
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.panel.review_bar import ReviewBar
-from rotopaint_ui.session.shot import PlateFacts, read_run_results
+from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 from rotopaint_ui.settings.preferences import Preferences, default_path, write_preferences
 from rotopaint_ui.standalone.app import MainWindow
 from rotopaint_ui.standalone.guide_window import MISSING, GuidePage, find_guide

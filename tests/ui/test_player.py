@@ -13,7 +13,7 @@ from rotopaint_ui.engine.frame_cache import PLATE, DisplayLook, FrameCache
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.services.player import Player
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.session.shot_files import PlateFacts
 from rotopaint_ui.viewer.canvas import Canvas
 
 from .conftest import FRAMES, grabbed, picture
@@ -116,7 +116,7 @@ def test_the_cache_keeps_to_its_budget_and_drops_the_oldest(frame_cache: FrameCa
     one = picture().sizeInBytes()
     frame_cache.image(PLATE, 1)  # seen just now
     frame_cache.set_budget(5 * one)
-    assert frame_cache.kept_bytes == 5 * one
+    assert frame_cache.cached_bytes == 5 * one
     assert [frame for _, frame in frame_cache._images] == [36, 37, 38, 39, 1]
     frame_cache.set_budget(0)
     assert len(frame_cache._images) == 1

@@ -42,7 +42,7 @@ def test_frames_come_in_their_look_and_stay_within_the_budget(
     wanted = (1001, 1002, 1003)
     frame_cache.want((PLATE, frame) for frame in wanted)
     qtbot.waitUntil(lambda: frame_cache.image(PLATE, 1003) is not None, timeout=120_000)
-    assert frame_cache.kept_bytes <= 2 * WIDTH * HEIGHT * 4
+    assert frame_cache.cached_bytes <= 2 * WIDTH * HEIGHT * 4
     assert frame_cache.image(PLATE, 1001) is None
     image = frame_cache.image(PLATE, 1003)
     assert image is not None

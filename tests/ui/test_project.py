@@ -20,7 +20,7 @@ from rotopaint_ai.project.state import CropBox
 from rotopaint_ui.session import history
 from rotopaint_ui.session.project_file import look_at_witnesses
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, frame_paths, read_run_results
+from rotopaint_ui.session.shot_files import PlateFacts, frame_paths, read_run_results
 
 from .conftest import FRAMES, make_document, move_points, run_json, write_plate
 

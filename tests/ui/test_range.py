@@ -18,7 +18,7 @@ from rotopaint_ui.engine.command_lines import run_command, run_frames
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, range_text, read_run_results
+from rotopaint_ui.session.shot_files import PlateFacts, range_text, read_run_results
 from rotopaint_ui.settings.preferences import Preferences
 from rotopaint_ui.standalone.app import MainWindow
 

@@ -26,7 +26,7 @@ from rotopaint_ui.services.review_loop import ReviewLoop, Visits
 from rotopaint_ui.session.correction_edits import KeysReply, LandmarkDrag, ShapesReply
 from rotopaint_ui.session.key_diff import keys_moved_between
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import read_run_results
+from rotopaint_ui.session.shot_files import read_run_results
 from rotopaint_ui.session.spread_reach import SpreadReach
 from rotopaint_ui.timeline.timeline import Timeline
 

@@ -15,7 +15,7 @@ from rotopaint_ai.project.state import CropBox, State
 from rotopaint_ai.shapes.roto import Landmark, LandmarkKeys
 from rotopaint_ui.services.review_loop import ReviewLoop
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import HAND_NAME, PlateFacts, read_run_results
+from rotopaint_ui.session.shot_files import HAND_NAME, PlateFacts, read_run_results
 
 from .conftest import make_document, move_points, run_json
 

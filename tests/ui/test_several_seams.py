@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.shot import PlateFacts, read_run_results
+from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 
 from .conftest import make_document
 

@@ -15,7 +15,7 @@ import rotopaint_ai
 from rotopaint_ai.project.state import SeamSettings, State
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.panel.status_line import _PANEL_WORDS, StatusLine
-from rotopaint_ui.session.shot import PlateFacts, read_run_results
+from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 
 from .conftest import move_points
 

@@ -19,7 +19,7 @@ from rotopaint_ui.host import Engine, PlateChoice, package_folders
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.repeats import repeated_correction
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, read_run_results
+from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 
 from .conftest import make_document, move_points
 from .mouse import ALT, CTRL, LEFT, SHIFT, drag, places

@@ -15,7 +15,7 @@ from rotopaint_ui.drawing.ramp import doubt_colour
 from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.session.error_scale import ErrorScale, scale_of
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.session.shot_files import PlateFacts
 from rotopaint_ui.session.spread_reach import SpreadReach
 from rotopaint_ui.timeline import header_strips
 from rotopaint_ui.timeline.axis import LEFT, RIGHT, Axis

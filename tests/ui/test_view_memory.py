@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from rotopaint_ui.inspector.shapes_tab import EYE
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.panel.view_memory import ViewMemory, fitting
-from rotopaint_ui.session.shot import PlateFacts, read_run_results
+from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 
 from .conftest import FakeHost
 from .mouse import LEFT, NONE

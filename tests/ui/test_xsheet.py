@@ -11,7 +11,7 @@ from PySide6.QtGui import QDropEvent
 from rotopaint_ai.errors import UsageError
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, read_run_results
+from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 from rotopaint_ui.session.xsheet import pieces_at, read_xsheet
 
 SHEET = "frame,brow,mouth\n1001,B12,M03\n1003,,M07\n1005,B13,\n"

@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.exchange import document
-from rotopaint_ai.seams import width
+from rotopaint_ai.seams import groove_width
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 from scripts import fit_widths as table
 
@@ -38,21 +38,21 @@ def _shot(folder: Path) -> Path:
 
 def test_samples_contain_the_true_reach_of_the_seam(tmp_path: Path) -> None:
     known = table.samples([_shot(tmp_path / "a")], np.random.default_rng(0), times=1, apart=0.0)
-    size = 240.0 / width.STEPS_PER_FACE
+    size = 240.0 / groove_width.STEPS_PER_FACE
     misjudged = float(np.exp(table.MISJUDGED * np.random.default_rng(0).standard_normal()))
-    assert known.features.shape[1] == width.N_FEATURES
+    assert known.features.shape[1] == groove_width.N_FEATURES
     assert np.median(known.reach) == pytest.approx(HALF_PX / (size * misjudged), abs=0.6)
 
 
 def test_a_fit_learns_and_its_text_is_the_same_table(tmp_path: Path) -> None:
     known = table.samples([_shot(tmp_path / "a")], np.random.default_rng(0), times=6)
     fitted = table.fit(known, steps=120, seed=0)
-    usual = fitted(known.features)[:, width.USUAL]
+    usual = fitted(known.features)[:, groove_width.USUAL]
     assert np.abs(usual - known.reach).mean() < 0.5 * np.abs(known.reach).mean()
     text = table.text_of(fitted).split("NUMBERS = (\n")[1].split("\n)")[0]
     packed = "".join(line.strip().strip('"') for line in text.splitlines())
     assert base64.b85decode(packed)
-    assert width.width_table(packed)(known.features) == pytest.approx(fitted(known.features), abs=0.05)
+    assert groove_width.width_table(packed)(known.features) == pytest.approx(fitted(known.features), abs=0.05)
 
 
 def test_shots_for_tests_are_refused(tmp_path: Path) -> None:

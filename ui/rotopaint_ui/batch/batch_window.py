@@ -23,7 +23,7 @@ from rotopaint_ui.engine.export_client import ExportClient
 from rotopaint_ui.engine.run_worker import RunWorker
 from rotopaint_ui.host import Engine
 from rotopaint_ui.session.project_file import is_project
-from rotopaint_ui.session.shot import read_run_results
+from rotopaint_ui.session.shot_files import read_run_results
 from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.focus import Presser
 from rotopaint_ui.widgets.tab_widgets import note_label

@@ -7,7 +7,7 @@ from rotopaint_ui.batch.queue import QueuedShot
 from rotopaint_ui.engine.command_lines import frames_argument, run_frames
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import shot_name
+from rotopaint_ui.session.shot_files import shot_name
 
 
 def queue_open_shot(session: ShotSession, choice: PlateChoice | None, pack: str | None) -> QueuedShot:

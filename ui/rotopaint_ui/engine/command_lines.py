@@ -16,7 +16,7 @@ from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ai.seams import strokes
 from rotopaint_ui.host import PlateChoice
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import RIG_FOLDER, PlateFacts
+from rotopaint_ui.session.shot_files import RIG_FOLDER, PlateFacts
 from rotopaint_ui.settings.preferences import Preferences
 
 SETTINGS_NAME = "seams.json"

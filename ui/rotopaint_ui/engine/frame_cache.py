@@ -216,7 +216,7 @@ class FrameCache(QObject):
         self._memory.close()
 
     @property
-    def kept_bytes(self) -> int:
+    def cached_bytes(self) -> int:
         """Memory that the kept frames take."""
         return sum(image.sizeInBytes() for _, image in self._images.values())
 
@@ -338,7 +338,7 @@ class FrameCache(QObject):
 
     def _trim(self) -> None:
         """Drop the frames seen longest ago until the rest fits."""
-        kept = self.kept_bytes
+        kept = self.cached_bytes
         while len(self._images) > 1 and kept > self._budget:
             _, (_, image) = self._images.popitem(last=False)
             kept -= image.sizeInBytes()

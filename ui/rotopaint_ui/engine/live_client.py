@@ -217,11 +217,11 @@ class LiveClient(QObject):
             take(None)
             return
 
-        def answered(answer: EngineAnswer | None) -> None:
+        def deliver(answer: EngineAnswer | None) -> None:
             self._remove_copy(path)
             take(answer)
 
-        self._queue_question({**facts, "project": str(path)}, answered)
+        self._queue_question({**facts, "project": str(path)}, deliver)
 
     def _set_up(self, facts: EngineAnswer, take: OnAnswer) -> None:
         """A request that must be repeated for every new engine."""

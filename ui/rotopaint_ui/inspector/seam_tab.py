@@ -23,7 +23,7 @@ from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoShape
 from rotopaint_ui.inspector.brush_fields import BrushFields
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import range_text
+from rotopaint_ui.session.shot_files import range_text
 from rotopaint_ui.widgets.tab_widgets import (
     MIXED,
     footer,

@@ -14,7 +14,7 @@ from rotopaint_ui.panel.view_commands import ViewCommands
 from rotopaint_ui.panel.view_memory import ViewMemory
 from rotopaint_ui.services.panel_services import PanelServices
 from rotopaint_ui.services.shot_jobs import RUN
-from rotopaint_ui.session.shot import PlateFacts, Results
+from rotopaint_ui.session.shot_files import PlateFacts, Results
 
 
 class ResultHandlers(QObject):

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QSizePolicy, QSpin
 from rotopaint_ai.spreads import RANGE, SPREADS
 from rotopaint_ui.panel.toolbars import button_of
 from rotopaint_ui.services.review_loop import Visits
-from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.session.shot_files import PlateFacts
 from rotopaint_ui.session.spread_reach import SpreadReach
 from rotopaint_ui.widgets.tab_widgets import ElidedLabel, leave_wheel, padded_box
 

@@ -12,7 +12,7 @@ from rotopaint_ui.engine.live_client import SeamPreview
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.services.panel_services import PanelServices
 from rotopaint_ui.services.shot_jobs import CLEAN as CLEAN_JOB
-from rotopaint_ui.session.shot import range_text
+from rotopaint_ui.session.shot_files import range_text
 from rotopaint_ui.session.spread_reach import SpreadReach
 
 COALESCE_MS = 100  # milliseconds without motion, after which slower widgets show the result of a drag

@@ -23,7 +23,7 @@ from rotopaint_ui.panel.learn_window import LearnWindow
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
 from rotopaint_ui.services.panel_services import PanelServices
 from rotopaint_ui.session.project_file import is_project
-from rotopaint_ui.session.shot import plates_in
+from rotopaint_ui.session.shot_files import plates_in
 from rotopaint_ui.session.xsheet import read_xsheet
 from rotopaint_ui.widgets import dialogs
 

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 
 from rotopaint_ai.frames import summarise
 from rotopaint_ui.engine.frame_cache import CHANNELS, DisplayLook
-from rotopaint_ui.session.shot import PlateFacts, shot_name
+from rotopaint_ui.session.shot_files import PlateFacts, shot_name
 from rotopaint_ui.settings.preferences import STUDIO
 from rotopaint_ui.widgets import dialogs
 from rotopaint_ui.widgets.tab_widgets import ElidedLabel, leave_wheel

@@ -13,7 +13,7 @@ from rotopaint_ui.panel.screen_updates import ScreenUpdates
 from rotopaint_ui.services.panel_services import PanelServices
 from rotopaint_ui.services.review_loop import Visits
 from rotopaint_ui.session.edit_stack import LET_GO
-from rotopaint_ui.session.shot import range_text
+from rotopaint_ui.session.shot_files import range_text
 from rotopaint_ui.viewer.plate_painter import GAIN
 
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from rotopaint_ui.engine.frame_cache import CLEAN, FrameCache
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import CLEAN_NAME, RIG_FOLDER
+from rotopaint_ui.session.shot_files import CLEAN_NAME, RIG_FOLDER
 
 REFRESH_MS = 3000
 

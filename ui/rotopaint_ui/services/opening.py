@@ -17,7 +17,7 @@ from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.session.project_file import look_at_witnesses
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts, Results
+from rotopaint_ui.session.shot_files import PlateFacts, Results
 
 BEAT_MS = 5_000
 

@@ -29,7 +29,7 @@ from rotopaint_ui.engine.command_lines import (
 from rotopaint_ui.engine.run_worker import RunWorker, outcome_kind
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import CLEAN_NAME, RIG_FOLDER, SHAPES_NAME, Results, read_run_results
+from rotopaint_ui.session.shot_files import CLEAN_NAME, RIG_FOLDER, SHAPES_NAME, Results, read_run_results
 from rotopaint_ui.settings.preferences import Preferences
 
 LIVE_REFRESH_MS = 200

@@ -68,7 +68,7 @@ class Teacher(QObject):
         self._used: dict[str, frozenset[int]] = {}  # corrected frames of the last time each task was done
         self._found: tuple[RotoDocument, tuple[str, int] | None] | None = None
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
-        self._rest.timeout.connect(self._put_in)
+        self._rest.timeout.connect(self._merge_answer)
         session.listeners.append(self._keep_own_marks)
 
     @property
@@ -247,9 +247,9 @@ class Teacher(QObject):
             self._end()  # the engine has said why
             return
         self._came = taught
-        self._put_in()
+        self._merge_answer()
 
-    def _put_in(self) -> None:
+    def _merge_answer(self) -> None:
         """Merge the answer into the current shot, once no drag is in progress."""
         session, asked, taught = self._session, self._asked, self._came
         if asked is None or taught is None:

@@ -17,7 +17,7 @@ from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.history import Step
 from rotopaint_ui.session.project_store import ProjectStore
-from rotopaint_ui.session.shot import PlateFacts, frame_paths
+from rotopaint_ui.session.shot_files import PlateFacts, frame_paths
 
 _PLATE_FIELDS = ("source", "name", "width", "height", "pixel_aspect", "fps", "colourspace")
 

@@ -31,7 +31,7 @@ from rotopaint_ui.session.review_state import ReviewState
 from rotopaint_ui.session.seam_settings import SeamEdits
 from rotopaint_ui.session.shape_names import ShapeNames
 from rotopaint_ui.session.shapes_file import ShapesFile
-from rotopaint_ui.session.shot import HAND_NAME, PlateFacts, Results, default_out
+from rotopaint_ui.session.shot_files import HAND_NAME, PlateFacts, Results, default_out
 from rotopaint_ui.session.shot_runs import Keys, ShotRuns
 from rotopaint_ui.session.xsheet import Exposures
 

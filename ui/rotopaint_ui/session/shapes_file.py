@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rotopaint_ai.shapes.roto import RotoDocument
-from rotopaint_ui.session.shot import SHAPES_NAME, write_document
+from rotopaint_ui.session.shot_files import SHAPES_NAME, write_document
 
 _Look = tuple[int, int, int]  # identity of a file: its number on disk, size, time in nanoseconds
 

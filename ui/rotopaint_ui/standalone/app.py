@@ -22,7 +22,7 @@ from rotopaint_ui.batch.open_shot import queue_open_shot
 from rotopaint_ui.batch.queue import QueuedShot
 from rotopaint_ui.host import Engine, PlateChoice, find_engine
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.session.shot import shot_name
+from rotopaint_ui.session.shot_files import shot_name
 from rotopaint_ui.settings.preferences import default_path
 from rotopaint_ui.standalone.guide_window import GuideWindow
 from rotopaint_ui.standalone.menus import Menus

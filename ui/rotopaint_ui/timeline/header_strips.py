@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPolygonF
 
 from rotopaint_ui.engine.frame_cache import THUMB_HEIGHT
-from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.session.shot_files import PlateFacts
 from rotopaint_ui.timeline.axis import LEFT, Axis
 
 RULER, THUMBS, GAP = 20, THUMB_HEIGHT, 3

@@ -30,7 +30,7 @@ from rotopaint_ui.drawing.render import resize_font
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
 from rotopaint_ui.session.key_diff import KeyDiff
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.session.shot_files import PlateFacts
 from rotopaint_ui.session.spread_reach import End, SpreadReach
 from rotopaint_ui.session.xsheet import pieces_at
 from rotopaint_ui.timeline import header_strips

@@ -15,7 +15,7 @@ from rotopaint_ai.shapes.manual_keys import LandmarkRow
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 from rotopaint_ui.session.seam_settings import with_fitting_profiles
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import empty_document
+from rotopaint_ui.session.shot_files import empty_document
 
 EditTarget = Literal["points", "landmarks", "crop"]  # points: of the selected shape
 

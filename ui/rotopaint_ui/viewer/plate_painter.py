@@ -10,7 +10,7 @@ from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPainterPath
 from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import PlateFacts
+from rotopaint_ui.session.shot_files import PlateFacts
 from rotopaint_ui.viewer.wipe import Wipe
 
 REFINE_MS = 120  # milliseconds without change, after which a reduced picture is averaged instead of sampled

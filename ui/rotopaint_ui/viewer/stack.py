@@ -26,7 +26,7 @@ from rotopaint_ui.drawing.render import (
 )
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot import RIG_FOLDER
+from rotopaint_ui.session.shot_files import RIG_FOLDER
 from rotopaint_ui.tools.toolbox import crop_at
 from rotopaint_ui.viewer.loupe import Loupe, paint_loupe
 from rotopaint_ui.viewer.outlines import Outline, Outlines, Style, paint_path, paint_place
