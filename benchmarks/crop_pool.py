@@ -13,7 +13,7 @@ from rotopaint_ai.training.data.augment import Batch as CropBatch
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import LandmarkTask, build_net
-from rotopaint_ai.training.pack.prepare import Prepared
+from rotopaint_ai.training.pack.prepare import TrainInputs
 from rotopaint_ai.training.trainer.cores import prefetching_batches
 from rotopaint_ai.training.trainer.group import Group
 from rotopaint_ai.training.trainer.task import Moment
@@ -25,11 +25,11 @@ AT_ONCE = 64  # crops made at a time
 class Pool:
     """A data set as read, the recipe of its augmentation, and its crops."""
 
-    ready: Prepared
+    ready: TrainInputs
     crops: CropBatch
 
     @classmethod
-    def make(cls, ready: Prepared, count: int) -> Pool:
+    def make(cls, ready: TrainInputs, count: int) -> Pool:
         """Make `count` crops of a data set at the recipe's input size, on every core."""
         config = replace(ready.config, batch=AT_ONCE, small_share=0.0, minutes=None, steps=1)
         task = LandmarkTask(config, ready.task.net, ready.task.data)

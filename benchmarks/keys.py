@@ -248,9 +248,9 @@ def _train(shot: Shot, keyed: RotoDocument) -> tuple[ShotReading, RotoDocument, 
     ours = {shape.name: shape for shape in keyed.shapes}
     document = replace(whole, shapes=tuple(ours.get(shape.name, shape) for shape in whole.shapes))
     frames = frozenset(human_keys(keyed.shapes[0]))
-    corrected = shots.Corrected(whole, document, shot.errors, frames, plates_of(shot.folder))
+    corrected = shots.CorrectedProject(whole, document, shot.errors, frames, plates_of(shot.folder))
     config = load_pack_config("shot", ["minutes=null", f"steps={STEPS}"])
-    lesson = shots.lesson_of(corrected, _models(), config)
+    lesson = shots.read_lesson(corrected, _models(), config)
     with tempfile.TemporaryDirectory() as folder:
         learnt = shots.fine_tune(
             lesson, _models().pack, config, Path(folder), Budget(None), PACK, lambda event: None, lambda: None

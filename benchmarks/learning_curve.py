@@ -24,7 +24,7 @@ import numpy as np
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.training.data.dataset import Dataset, Sample, join, read_dataset, write_dataset
-from rotopaint_ai.training.data.dataset_checks import known_with_landmarks, split_held_out
+from rotopaint_ai.training.data.dataset_checks import known_with_landmarks, split_off_validation
 from rotopaint_ai.training.evaluation.gate import value_at
 from rotopaint_ai.training.pack.network import TrainOptions
 from rotopaint_ai.training.pack.train import train_pack
@@ -95,7 +95,7 @@ def with_held_out(data: Dataset) -> Dataset:
     """
     if len(data.rows_of("val")):
         return data
-    held = split_held_out(data)
+    held = split_off_validation(data)
     samples = tuple(replace(s, shot=f"{s.shot} end") if s.split == "val" else s for s in held.samples)
     return replace(held, samples=samples)
 

@@ -39,7 +39,7 @@ from rotopaint_ai.training.mining.mine import mine
 from rotopaint_ai.training.mining.options import MineOptions
 from rotopaint_ai.training.pack.network import TrainOptions
 from rotopaint_ai.training.pack.train import train_pack
-from rotopaint_ai.training.trainer.launch import wanted_environment
+from rotopaint_ai.training.trainer.launch import restart_environment
 
 Array = npt.NDArray[np.float64]
 
@@ -185,7 +185,7 @@ def nme(found: Array, faces: Sequence[Face]) -> dict[str, float]:
 
 def main() -> int:
     """Do all unfinished steps and print the comparison."""
-    environment = wanted_environment(os.environ, sys.platform)
+    environment = restart_environment(os.environ, sys.platform)
     if environment is not None:  # as in `rotopaint train`: allocator settings that make training faster
         os.execve(sys.executable, [sys.executable, *sys.argv], environment)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -27,7 +27,7 @@ from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.augment import nominal_crop, straight_batch
 from rotopaint_ai.training.data.dataset import read_dataset
-from rotopaint_ai.training.data.dataset_checks import split_held_out
+from rotopaint_ai.training.data.dataset_checks import split_off_validation
 from rotopaint_ai.training.data.memory import face_side, load_pictures
 from rotopaint_ai.training.models.shape_fit import (
     SHAPE_MODELS,
@@ -117,7 +117,7 @@ def _tangents(sheet: Sheet, n_landmarks: int, points: Tensor) -> Tensor:
 
 def compare(dataset: str, pack: Path | None) -> dict[str, dict[str, npt.NDArray[np.float64]]]:
     """Mean distance [K] of validation curves, by source of the landmarks and by shape model."""
-    data = split_held_out(read_dataset(dataset))
+    data = split_off_validation(read_dataset(dataset))
     train, held = (data.subset(data.rows_of(split)) for split in ("train", "val"))
     memory = load_pictures(held, side_px=1e4, margin=1.3, check=lambda: None)
     marks = {"true": memory.truth.landmarks}

@@ -329,7 +329,7 @@ def _picture_task(data: Any, plain: Any) -> Any:
     import torch
     from torch import nn
 
-    from rotopaint_ai.training.data.shards.stream import Sampler, Streamed, fetching
+    from rotopaint_ai.training.data.shards.stream import PictureStream, Sampler, fetching
     from rotopaint_ai.training.trainer.task import Moment, Task
 
     class PictureTask(Task[nn.Conv2d, Any]):
@@ -338,7 +338,7 @@ def _picture_task(data: Any, plain: Any) -> Any:
             self.net, self.n_wrong = nn.Conv2d(3, 4, 3), 0
             self.order = Sampler(len(data), 1, data.groups())
             sizes = [(sample.width, sample.height) for sample in data.samples]
-            self.pictures = Streamed(data.picture, sizes, [1.0] * len(data), data.fetch, 0.0, data.bring)
+            self.pictures = PictureStream(data.picture, sizes, [1.0] * len(data), data.fetch, 0.0, data.load_bytes)
 
         def arrays(self) -> list[Any]:
             return [data.truth.landmarks]

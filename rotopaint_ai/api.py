@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rotopaint_ai.jobs import Device, Event
     from rotopaint_ai.shapes.roto import RotoDocument
     from rotopaint_ai.training.evaluation.gate import GateFigure
-    from rotopaint_ai.training.mining.mine import Mined
+    from rotopaint_ai.training.mining.mine import MineReport
     from rotopaint_ai.training.pack.train import TrainReport
 
     Matte = npt.NDArray[np.float32]
@@ -167,7 +167,7 @@ def mine(
     val: Sequence[str] = (),
     test: Sequence[str] = (),
     exclude: Sequence[str] = (),
-) -> Mined:
+) -> MineReport:
     """Make ground truth from finished roto and write it as a data set to `out`, as `rotopaint mine` does.
 
     Returns: the sheet, samples per split, residuals and suspicious frames.
@@ -241,4 +241,4 @@ def evaluate(
     figures = measure_pack(pack, data).result
     if against is None:
         return Evaluation(figures)
-    return Evaluation(figures, tuple(gate.compare(figures, measure_pack(against, data).result, tolerance)))
+    return Evaluation(figures, tuple(gate.compare_packs(figures, measure_pack(against, data).result, tolerance)))

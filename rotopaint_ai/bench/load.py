@@ -34,12 +34,12 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Encode one shot in every format, load it with every installed reader, and return the rates as JSON values."""
     from rotopaint_ai.bench.loading.reading_rates import LoadingSettings, measure_all
     from rotopaint_ai.errors import UsageError
-    from rotopaint_ai.training.trainer.launch import start_again
+    from rotopaint_ai.training.trainer.launch import restart_process
 
     numbers = (arguments.frames, arguments.size, arguments.clips, arguments.rounds, arguments.workers)
     if min(numbers) < 1 or arguments.frames < 32 or arguments.size % 16:
         raise UsageError("bench load: wanted 32 frames or more, a size that 16 divides, and counts from 1")
-    start_again()  # training's memory settings, for both sides
+    restart_process()  # training's memory settings, for both sides
     settings = LoadingSettings(*numbers, _split_texts(arguments.sources), _split_texts(arguments.readers))
     with tempfile.TemporaryDirectory(dir=arguments.work, prefix="rotopaint-load-") as scratch:
         return measure_all(Path(scratch), settings)

@@ -96,14 +96,14 @@ def execute(arguments: argparse.Namespace) -> int:
             for turn, pack in zip(turns, packs)
         ]
     results = [each.result for each in found]
-    compared = gate.compare(results[0], results[1], arguments.tolerance) if arguments.against else []
+    compared = gate.compare_packs(results[0], results[1], arguments.tolerance) if arguments.against else []
     _write_results(arguments, found[0], compared, results)
     print(figures_table(results))
     for line in (*not_measured(arguments, dataset, chosen), *notes, *_learned_lines(results, packs)):
         say(line)
     if not arguments.against:
         return OK
-    print(gate.text(compared, (results[0]["pack"], results[1]["pack"])))
+    print(gate.gate_text(compared, (results[0]["pack"], results[1]["pack"])))
     if results[0]["learned_frames"]:
         learned = f"{results[0]['pack']} cannot pass on frames that it was trained on: {_shown_frames(results[0])}"
         print(in_one_line(f"gate: {learned}"))
@@ -165,15 +165,15 @@ def _packs(arguments: argparse.Namespace, chosen: Any) -> tuple[list[str], list[
     A pack may have trained on the chosen samples only in the last part of its training. For the gate, its state before
     that part is measured."""
     from rotopaint_ai.inference.pack import load_pack
-    from rotopaint_ai.training.evaluation.gate import learned_frames
+    from rotopaint_ai.training.evaluation.gate import trained_frames
 
     if not arguments.against:
         return [arguments.pack], []
     packs, notes = [], []
     for pack in (arguments.pack, arguments.against):
         before = _before_last(pack)
-        learned = learned_frames(load_pack(pack).card, chosen) if before.is_dir() else {}
-        if learned and not learned_frames(load_pack(before).card, chosen):
+        learned = trained_frames(load_pack(pack).card, chosen) if before.is_dir() else {}
+        if learned and not trained_frames(load_pack(before).card, chosen):
             notes.append(
                 f"gate: {pack} was trained on these samples in its last part; {before}, from before that, is measured"
             )
@@ -184,9 +184,9 @@ def _packs(arguments: argparse.Namespace, chosen: Any) -> tuple[list[str], list[
 
 def _before_last(pack: str) -> Path:
     """Where a training stores its pack as it was before training also used the validation samples."""
-    from rotopaint_ai.training.evaluation.gate import JUDGED
+    from rotopaint_ai.training.evaluation.gate import EVALUATED
 
-    return Path(f"{pack.rstrip('/')}.run") / JUDGED
+    return Path(f"{pack.rstrip('/')}.run") / EVALUATED
 
 
 def not_measured(arguments: argparse.Namespace, dataset: Any, chosen: Any) -> list[str]:

@@ -15,7 +15,7 @@ from rotopaint_ai.watch import StagedProgress, StageProgress, watch_work
 
 if TYPE_CHECKING:
     from rotopaint_ai.training.data.shards.write import Recoder
-    from rotopaint_ai.training.mining.mine import Mined
+    from rotopaint_ai.training.mining.mine import MineReport
 
 PACKING = "packing pictures"
 PLANES, CUT, RAW, H264 = "planes", "cut", "raw", "h264"
@@ -114,7 +114,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.errors import UsageError
     from rotopaint_ai.training.mining.mine import mine, residual_text
     from rotopaint_ai.training.mining.options import STAGES, Exclusion, MineOptions
-    from rotopaint_ai.training.mining.takes import renames_of
+    from rotopaint_ai.training.mining.takes import parse_renames
 
     if arguments.shards is not None and not 0 < arguments.shards < 1e5:
         raise UsageError(f"--shards {arguments.shards}: wanted megabytes per tar, such as 64")
@@ -140,7 +140,7 @@ def execute(arguments: argparse.Namespace) -> int:
         val=tuple(arguments.val),
         test=tuple(arguments.test),
         exclude=Exclusion.parse(arguments.exclude),
-        renames=renames_of(arguments.rename),
+        renames=parse_renames(arguments.rename),
         interpolated=arguments.interpolated,
     )
     stages = {**STAGES, **({PACKING: 5} if arguments.shards else {})}
@@ -177,10 +177,10 @@ def _absolute_pattern(plates: str | None) -> str | None:
 _LOSS_DB = 36.0  # below it film grain and the edges of thin seams become soft
 
 
-def _pack_pictures(mined: Mined, arguments: argparse.Namespace, progress: StageProgress) -> str | None:
+def _pack_pictures(mined: MineReport, arguments: argparse.Namespace, progress: StageProgress) -> str | None:
     """Pack a data set's pictures into tars and delete the single files once the index is written; returns a summary."""
     from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
-    from rotopaint_ai.training.mining.samples import claimed_dataset, remove_pictures
+    from rotopaint_ai.training.mining.samples import locked_dataset, remove_pictures
 
     folder, codec, packed = Path(arguments.out), arguments.shard_codec, count(1)
     coding: Any = codec if codec in (PLANES, RAW, H264) else None if codec == CUT else int(codec)
@@ -190,7 +190,7 @@ def _pack_pictures(mined: Mined, arguments: argparse.Namespace, progress: StageP
     def tell() -> None:
         progress(PACKING, min(next(packed), total), total)
 
-    with claimed_dataset(folder):
+    with locked_dataset(folder):
         pack_dataset(folder, folder, shard_mb=arguments.shards, recode=recode, check=tell)
         remove_pictures(folder)
     return None if recode is None else _packing_text(recode)

@@ -80,14 +80,14 @@ def execute(arguments: argparse.Namespace) -> int:
         if getattr(arguments, name):
             raise UsageError(f"--{name}: works only with --openjd; leave it out or add that")
     needs_training()
-    from rotopaint_ai.training.trainer.launch import began, start_again
+    from rotopaint_ai.training.trainer.launch import restart_process, start_time
 
-    start_again()
-    since = began()
-    from rotopaint_ai.training.pack.network import task_of
+    restart_process()
+    since = start_time()
+    from rotopaint_ai.training.pack.network import find_task
     from rotopaint_ai.training.trainer.config import PACK, SHOT
 
-    task = task_of(arguments.recipe, arguments.set)
+    task = find_task(arguments.recipe, arguments.set)
     if task == SHOT:
         return _train_shot(arguments, since)
     _refuse_projects(arguments)
@@ -171,7 +171,7 @@ def _as_rank(train: Callable[[], int]) -> int:
     try:
         return train()
     except (Exception, KeyboardInterrupt) as error:
-        mended = exits.may_be_mended(error)
+        mended = exits.is_recoverable(error)
         text, code = message_and_code(error, sys.argv[1:])
         exits.write_exit_reason(folder, exits.LOST if mended else exits.LAST, text, code)
         return code if mended else 0
@@ -188,7 +188,7 @@ def _train_joined(arguments: argparse.Namespace, train: Callable[[TrainOptions, 
         print(f"strategy: {layout_of_torchrun(os.environ, group.device.type, bound)}", file=sys.stderr)
     with watch_work(events=arguments.events) as (emit, cancel):
         sink = emit if group.is_first else _silent
-        again = group.on_any(has_restarted())
+        again = group.is_true_anywhere(has_restarted())
         if again:
             sink(warning("a rank was lost; all ranks continue from the last checkpoint"))
         # the time of earlier processes of these ranks is in the checkpoint

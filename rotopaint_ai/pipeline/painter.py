@@ -104,7 +104,7 @@ class _Picture:
 class RigPainter:
     """Fills the rig's mattes of frames; thread-safe.
 
-    `matte_of`: the matte of a frame. `frames`: all frames of the shot that can serve as sources.
+    `draw_matte`: the matte of a frame. `frames`: all frames of the shot that can serve as sources.
     """
 
     def __init__(self, plate: Plate, frames: Sequence[int], matte_of: Callable[[int], Region], rig: Rig) -> None:

@@ -149,7 +149,7 @@ def _open_shards(folder: Path) -> ReadClip:
     from rotopaint_ai.training.data.dataset import read_dataset
 
     data = read_dataset(folder)
-    (packed,) = data.packs
+    (packed,) = data.shard_sets
 
     def read(first: int, count: int) -> Clip:
         chosen = data.samples[first : first + count]

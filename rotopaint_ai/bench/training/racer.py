@@ -23,8 +23,8 @@ from rotopaint_ai.bench.training import stock
 from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import LandmarkNet
-from rotopaint_ai.training.models.landmarks.task import predict_held_out, seen_error
-from rotopaint_ai.training.pack.prepare import Prepared, prepare
+from rotopaint_ai.training.models.landmarks.task import predict_held_out, visible_error
+from rotopaint_ai.training.pack.prepare import TrainInputs, prepare
 from rotopaint_ai.training.trainer.config import override
 from rotopaint_ai.training.trainer.log import Budget
 from rotopaint_ai.training.trainer.trainer import Trainer
@@ -70,14 +70,14 @@ class TrainingClock:
         self._cpu_off += time.thread_time() - before
         self._since = time.perf_counter()
 
-    def report_validation(self, net: LandmarkNet, ready: Prepared) -> None:
+    def report_validation(self, net: LandmarkNet, ready: TrainInputs) -> None:
         """Report the validation error of a network in float32."""
         with self.aside():
             at = {"cpu_s": self.cpu_s, "wall_s": self._wall, "images": self.images}
             held, faces = ready.task.data.held_out, ready.task.data.faces_px
             assert faces is not None
             rows = np.array(evenly_spread(range(len(held)), 200), np.intp)
-            error = seen_error(predict_held_out(net, held, rows, ready.config, exact=True), faces[rows])
+            error = visible_error(predict_held_out(net, held, rows, ready.config, exact=True), faces[rows])
             tell("seen", **at, percent=error.percent, px=error.px)
         self._due = at["cpu_s"] + self.every_s
 
@@ -162,7 +162,7 @@ def run_stock(order: dict[str, Any], meter: TrainingClock) -> None:
     meter.report_validation(net, ready)
 
 
-def facts_of(ready: Prepared) -> dict[str, Any]:
+def facts_of(ready: TrainInputs) -> dict[str, Any]:
     """The data of the race, for the result."""
     return {
         "data": ready.data.name,

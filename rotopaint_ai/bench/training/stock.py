@@ -15,7 +15,7 @@ from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.models.landmarks import config as losses
 from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import CENTRE_JITTER, make_augmenter
-from rotopaint_ai.training.pack.prepare import Prepared
+from rotopaint_ai.training.pack.prepare import TrainInputs
 
 LEARNING_RATE = 1e-3
 
@@ -23,7 +23,7 @@ LEARNING_RATE = 1e-3
 class Samples(TorchDataset[Any]):
     """One augmented crop per sample, decoded from its file each time."""
 
-    def __init__(self, ready: Prepared) -> None:
+    def __init__(self, ready: TrainInputs) -> None:
         self.data, self.size = ready.train_data, ready.config.input_size
         self.augmenter = make_augmenter(ready.config, ready.task.data.mirror)
 
@@ -40,7 +40,7 @@ class Samples(TorchDataset[Any]):
         return crop, torch.from_numpy(batch.landmarks[0]), torch.from_numpy(batch.visible[0])
 
 
-def steps(ready: Prepared, workers: int) -> Iterator[tuple[LandmarkNet, int]]:
+def steps(ready: TrainInputs, workers: int) -> Iterator[tuple[LandmarkNet, int]]:
     """Train without end; yields the network and the images of the last step, first before any step."""
     config, net = ready.config, ready.task.net.train()
     optimiser = torch.optim.Adam(net.parameters(), LEARNING_RATE)

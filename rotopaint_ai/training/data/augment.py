@@ -59,8 +59,8 @@ class Batch(NamedTuple):
 
 
 _BORDERS = (cv2.BORDER_REPLICATE, cv2.BORDER_REFLECT_101, cv2.BORDER_CONSTANT)
-Hard = Callable[[Picture, Random], tuple[Picture, npt.NDArray[np.bool_] | None]]
-PARTS: Registry[Hard] = Registry("augmentation")
+PhotometricPart = Callable[[Picture, Random], tuple[Picture, npt.NDArray[np.bool_] | None]]
+PARTS: Registry[PhotometricPart] = Registry("augmentation")
 
 
 def nominal_crop(landmarks_LC: Array, margin: float) -> tuple[float, float, float]:
@@ -222,22 +222,22 @@ def apply_parts(
 # Photometric parts. Each takes 8-bit RGB and a generator, and returns the picture and the occluded pixels or None.
 
 
-def _table(values: npt.NDArray[np.floating[Any]]) -> Picture:
+def _as_lut(values: npt.NDArray[np.floating[Any]]) -> Picture:
     return cast(Picture, (values * 255 + 0.5).clip(0, 255).astype(np.uint8))
 
 
 @PARTS.register("tone")
-def tone(crop: Picture, rng: Random) -> tuple[Picture, None]:
+def vary_tone(crop: Picture, rng: Random) -> tuple[Picture, None]:
     """Random brightness, contrast, gamma and colour cast, as one lookup table per channel."""
     grey = np.linspace(0, 1, 256)[:, None]
     gamma = math.exp(rng.normal(0, 0.3))
     cast_ = np.exp(rng.normal(0, 0.08, 3))
     curve = (grey**gamma - 0.5) * math.exp(rng.normal(0, 0.25)) + 0.5 + rng.normal(0, 0.08)
-    return cast(Picture, cv2.LUT(crop, _table(curve * cast_)[None])), None
+    return cast(Picture, cv2.LUT(crop, _as_lut(curve * cast_)[None])), None
 
 
 @PARTS.register("colour")
-def colour(crop: Picture, rng: Random) -> tuple[Picture, None]:
+def vary_colour(crop: Picture, rng: Random) -> tuple[Picture, None]:
     """Shift the hue, half the time by any angle, and scale the saturation: puppets come in green too."""
     hsv = cv2.cvtColor(crop, cv2.COLOR_RGB2HSV)
     turn = rng.integers(180) if rng.random() < 0.5 else int(rng.normal(0, 6))
@@ -247,7 +247,7 @@ def colour(crop: Picture, rng: Random) -> tuple[Picture, None]:
 
 
 @PARTS.register("channels")
-def channels(crop: Picture, rng: Random) -> tuple[Picture, None]:
+def mix_channels(crop: Picture, rng: Random) -> tuple[Picture, None]:
     """Permute the colour channels, or convert to grey."""
     if rng.random() < 0.4:
         return cast(Picture, cv2.cvtColor(cv2.cvtColor(crop, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)), None
@@ -255,13 +255,13 @@ def channels(crop: Picture, rng: Random) -> tuple[Picture, None]:
 
 
 @PARTS.register("blur")
-def blur(crop: Picture, rng: Random) -> tuple[Picture, None]:
+def defocus(crop: Picture, rng: Random) -> tuple[Picture, None]:
     """Slight defocus blur."""
     return cast(Picture, cv2.GaussianBlur(crop, (0, 0), rng.uniform(0.4, 1.0 + crop.shape[0] / 320))), None
 
 
 @PARTS.register("coarse")
-def coarse(crop: Picture, rng: Random) -> tuple[Picture, None]:
+def lower_resolution(crop: Picture, rng: Random) -> tuple[Picture, None]:
     """Lower the resolution: shrink and enlarge again, as for a small face."""
     size = crop.shape[0]
     small = cv2.resize(crop, (round(size * rng.uniform(0.35, 0.9)),) * 2, interpolation=cv2.INTER_AREA)
@@ -275,7 +275,7 @@ def _grain() -> npt.NDArray[np.int16]:
 
 
 @PARTS.register("noise")
-def noise(crop: Picture, rng: Random) -> tuple[Picture, None]:
+def vary_grain(crop: Picture, rng: Random) -> tuple[Picture, None]:
     """Film grain, grey or coloured."""
     size, sheet = crop.shape[0], _grain()
     y, x = rng.integers(0, max(1, sheet.shape[0] - size), 2)
@@ -287,14 +287,14 @@ def noise(crop: Picture, rng: Random) -> tuple[Picture, None]:
 
 
 @PARTS.register("jpeg")
-def jpeg(crop: Picture, rng: Random) -> tuple[Picture, None]:
+def compress_jpeg(crop: Picture, rng: Random) -> tuple[Picture, None]:
     """JPEG artefacts."""
     _, code = cv2.imencode(".jpg", crop, [cv2.IMWRITE_JPEG_QUALITY, int(rng.integers(30, 92))])
     return cast(Picture, cv2.imdecode(code, cv2.IMREAD_COLOR)), None
 
 
 @PARTS.register("shadow")
-def shadow(crop: Picture, rng: Random) -> tuple[Picture, None]:
+def add_shadow(crop: Picture, rng: Random) -> tuple[Picture, None]:
     """A soft-edged shadow or light in the shape of a blob."""
     size = crop.shape[0]
     small = np.zeros((32, 32), np.float32)
@@ -307,7 +307,7 @@ def shadow(crop: Picture, rng: Random) -> tuple[Picture, None]:
 
 
 @PARTS.register("occluders")
-def occluders(crop: Picture, rng: Random) -> tuple[Picture, npt.NDArray[np.bool_]]:
+def draw_occluders(crop: Picture, rng: Random) -> tuple[Picture, npt.NDArray[np.bool_]]:
     """One to three occluders: blobs (hands, props) and strands (hair, grass, rigs)."""
     size = crop.shape[0]
     crop, hidden = crop.copy(), np.zeros(crop.shape[:2], np.uint8)
@@ -318,7 +318,7 @@ def occluders(crop: Picture, rng: Random) -> tuple[Picture, npt.NDArray[np.bool_
         else:
             _draw_strands(matte, rng)
         cover = cv2.merge([matte] * 3)
-        cv2.copyTo(_stuff(size, rng), cover, crop)
+        cv2.copyTo(_occluder_texture(size, rng), cover, crop)
         hidden |= matte
     return crop, hidden > 127
 
@@ -345,7 +345,7 @@ def _draw_strands(matte: Picture, rng: Random) -> None:
         )
 
 
-def _stuff(size: int, rng: Random) -> Picture:
+def _occluder_texture(size: int, rng: Random) -> Picture:
     """The texture of an occluder: a colour with shading and grain."""
     base = rng.integers(0, 256, 3)
     shade = cv2.resize(rng.uniform(0.5, 1.3, (3, 3, 1)).astype(np.float32), (size, size))[..., None]

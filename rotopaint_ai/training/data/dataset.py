@@ -239,24 +239,24 @@ class Dataset:
         if isinstance(folder, ShardPictures):
             folder.fetch(self.samples[row].image, check)
 
-    def bring(self, row: int) -> None:
+    def load_bytes(self, row: int) -> None:
         """Read the bytes of a sample's picture into memory if it is in a shard. Raises TrainingError."""
         folder = self.folders[row]
         if isinstance(folder, ShardPictures):
             folder.data(self.samples[row].image)
 
     @property
-    def packs(self) -> tuple[ShardPictures, ...]:
+    def shard_sets(self) -> tuple[ShardPictures, ...]:
         """The shard sets that contain pictures."""
         return tuple({id(folder): folder for folder in self.folders if isinstance(folder, ShardPictures)}.values())
 
     def groups(self) -> tuple[int, ...] | None:
         """The shard number of each sample's picture; None if no picture is in a shard."""
-        packs = self.packs
-        if not packs:
+        sets = self.shard_sets
+        if not sets:
             return None
-        counts = [0, *np.cumsum([len(pack.index.shards) for pack in packs]).tolist()]
-        first = {id(pack): at for pack, at in zip(packs, counts)}
+        counts = [0, *np.cumsum([len(each.index.shards) for each in sets]).tolist()]
+        first = {id(each): at for each, at in zip(sets, counts)}
         return tuple(
             first[id(folder)] + folder.shard_of(sample.image) if isinstance(folder, ShardPictures) else -1
             for folder, sample in zip(self.folders, self.samples)
@@ -275,10 +275,10 @@ def read_dataset(source: str | Path) -> Dataset:
     except TrainingError as error:
         raise TrainingError(f"{source}/dataset.json: {error}; mine the data set again") from error
     try:
-        sheet = parse_sheet(_text(store, "sheet.yaml", source), where=f"{source}/sheet.yaml")
+        sheet = parse_sheet(_read_text(store, "sheet.yaml", source), where=f"{source}/sheet.yaml")
     except PackError as error:
         raise TrainingError(str(error)) from error
-    samples = parse_samples(_text(store, "samples.jsonl", source), f"{source}/samples.jsonl", sheet)
+    samples = parse_samples(_read_text(store, "samples.jsonl", source), f"{source}/samples.jsonl", sheet)
     index = store.index()
     folder = Path(source) if index is None else ShardPictures(store, index)
     return Dataset(
@@ -287,11 +287,11 @@ def read_dataset(source: str | Path) -> Dataset:
         sheet=sheet,
         folders=(folder,) * len(samples),
         samples=samples,
-        truth=_truth(sheet, samples),
+        truth=_make_truth(sheet, samples),
     )
 
 
-def _text(store: ShardStore, name: str, source: str | Path) -> str:
+def _read_text(store: ShardStore, name: str, source: str | Path) -> str:
     try:
         return store.read(name).decode()
     except UnicodeDecodeError as error:
@@ -370,14 +370,14 @@ def read_picture(path: Path) -> Picture:
     return picture
 
 
-def has_head(folder: Path) -> bool:
+def has_dataset_json(folder: Path) -> bool:
     """Whether a folder contains the `dataset.json` of a data set, of any version."""
     with suppress(OSError, TrainingError):
         return bool(check_json(file_bytes(folder / "dataset.json"), _Kind, error=TrainingError))
     return False
 
 
-def _truth(sheet: Sheet, samples: Sequence[Sample]) -> Truth:
+def _make_truth(sheet: Sheet, samples: Sequence[Sample]) -> Truth:
     n, rows, slots = len(samples), sheet.landmark_names, sheet.point_rows()
     landmark_row = {name: row for row, name in enumerate(rows)}
     shape_row = {name: row for row, name in enumerate(sheet.shape_names)}

@@ -28,7 +28,7 @@ FEWEST_LANDMARKS = 3
 AGREE = 0.02  # share of the face: if two labels of a frame differ by more, one of them is wrong
 
 Array = npt.NDArray[np.float64]
-Shot = tuple[str, str]
+ShotKey = tuple[str, str]
 
 
 def check_dataset(data: Dataset) -> None:
@@ -64,7 +64,7 @@ def check_shapes(train: Dataset, *, fewest: int) -> None:
         )
 
 
-def spare_row(data: Dataset, rows: Sequence[int]) -> int:
+def choose_val_row(data: Dataset, rows: Sequence[int]) -> int:
     """The sample to use for validation: the last of those whose removal leaves most samples for the rarest shape."""
     known = known_with_landmarks(data)[list(rows)]
     left = (known.sum(axis=0) - known).min(axis=1, initial=len(rows))
@@ -87,12 +87,12 @@ def _check_labels(data: Dataset) -> None:
         if sample.character or sample.shot:
             frames[(sample.character, sample.shot, sample.frame)].append(row)
     pairs = [(rows[0], other) for rows in frames.values() for other in rows[1:]]
-    apart = [(one, other, off) for one, other in pairs if (off := disagreement(data, one, other)) > AGREE]
+    apart = [(one, other, off) for one, other in pairs if (off := measure_disagreement(data, one, other)) > AGREE]
     if apart:
-        _contradict(data, apart)
+        _raise_contradiction(data, apart)
 
 
-def disagreement(data: Dataset, one: int, other: int) -> float:
+def measure_disagreement(data: Dataset, one: int, other: int) -> float:
     """The largest distance between two labels of one frame, as a share of the face.
 
     The two pictures may be cropped differently, so both labels are put into plate pixels and centred on the landmarks'
@@ -124,7 +124,7 @@ def _label_distance(data: Dataset, rows: tuple[int, int], middles: tuple[Array, 
     return found
 
 
-def _contradict(data: Dataset, apart: Sequence[tuple[int, int, float]]) -> NoReturn:
+def _raise_contradiction(data: Dataset, apart: Sequence[tuple[int, int, float]]) -> NoReturn:
     one, other, _ = apart[0]
     sample, where = data.samples[one], " and ".join(_picture_place(data, row) for row in (one, other))
     more = f" (and {len(apart) - 1} more)" if len(apart) > 1 else ""
@@ -150,7 +150,7 @@ def _exclusion(samples: Sequence[Sample]) -> str:
     return ",".join(spans[:_MOST_SPANS]) + (",..." if len(spans) > _MOST_SPANS else "")
 
 
-def _shots(samples: Iterable[Sample], *splits: Split) -> set[Shot]:
+def _shots(samples: Iterable[Sample], *splits: Split) -> set[ShotKey]:
     return {(s.character, s.shot) for s in samples if s.split in splits and s.shot}
 
 
@@ -162,11 +162,11 @@ def _check_shots(data: Dataset) -> None:
         raise TrainingError(
             f"data set '{data.name}': shot {shot} of {character or 'the character'}{more} is in the training and in "
             "the validation split; neighbouring frames are alike, so the errors would look too small: hold out whole "
-            f"shots with mine --val SHOT{_sides(data, character, shot)}"
+            f"shots with mine --val SHOT{_splits_of_shot(data, character, shot)}"
         )
 
 
-def _sides(data: Dataset, character: str, shot: str) -> str:
+def _splits_of_shot(data: Dataset, character: str, shot: str) -> str:
     """The data sets that have a shot in the training split, and those that have it in another; empty if one set has
     both."""
     own = [
@@ -213,7 +213,7 @@ def _hash(path: Path) -> bytes:
     return hashlib.sha1(path.read_bytes(), usedforsecurity=False).digest()
 
 
-def data_print(parts: Iterable[npt.NDArray[Any]]) -> str:
+def fingerprint_arrays(parts: Iterable[npt.NDArray[Any]]) -> str:
     """A fingerprint of data: a hash of the arrays' shapes, types and bytes, in order."""
     digest = hashlib.sha256()
     for part in parts:
@@ -226,7 +226,7 @@ HELD_BACK = 0.12  # share of each shot, at its end, that becomes validation wher
 PICTURES_HELD_BACK = 0.1  # share of pictures that becomes validation where none is marked
 
 
-def split_held_out(data: Dataset) -> Dataset:
+def split_off_validation(data: Dataset) -> Dataset:
     """The data set with samples in both splits, training and validation.
 
     Where no sample is marked `val`, the last part of every shot becomes the validation split: neighbouring frames are
@@ -242,7 +242,7 @@ def split_held_out(data: Dataset) -> Dataset:
         shots.setdefault((sample.character, sample.shot), []).append(int(row))
     late = {row for rows in shots.values() for row in _last_frames(data, rows)}
     if not late:
-        late = {spare_row(data, data.rows_of("train").tolist())}
+        late = {choose_val_row(data, data.rows_of("train").tolist())}
     if len(late) == len(data.rows_of("train")):
         raise TrainingError(
             f"data set '{data.name}': one training sample; wanted at least 2, one of them for validation"
@@ -303,6 +303,6 @@ def split_samples(samples: Sequence[S]) -> tuple[list[S], list[S]]:
 
 def _twins(train: Sequence[MarkedPicture], held: Sequence[MarkedPicture]) -> dict[int, int]:
     """Rows of training samples whose picture is also in the validation split, each with the validation sample's row."""
-    known = {data_print([sample.picture]): row for row, sample in enumerate(held)}
-    found = {row: known.get(data_print([sample.picture])) for row, sample in enumerate(train)}
+    known = {fingerprint_arrays([sample.picture]): row for row, sample in enumerate(held)}
+    found = {row: known.get(fingerprint_arrays([sample.picture])) for row, sample in enumerate(train)}
     return {row: other for row, other in found.items() if other is not None}

@@ -13,11 +13,11 @@ from rotopaint_ai.numa import memory_bytes
 from rotopaint_ai.training.data.dataset import Array, Dataset, Picture, Truth
 from rotopaint_ai.training.data.shards.stream import (
     MEMORY_SHARE,
-    Joined,
-    Streamed,
-    made_smaller,
+    PictureChain,
+    PictureStream,
+    shrink_picture,
+    shrink_pictures,
     sizes_of,
-    smaller,
 )
 
 
@@ -63,21 +63,21 @@ def load_pictures(
     factors = np.minimum(1.0, side_px / (face_side(dataset.truth.landmarks) * margin))
     sizes = [(sample.width, sample.height) for sample in dataset.samples]
     if (groups := dataset.groups()) is not None:
-        streamed = Streamed(
-            dataset.picture, sizes, [float(factor) for factor in factors], dataset.fetch, bring=dataset.bring
+        streamed = PictureStream(
+            dataset.picture, sizes, [float(factor) for factor in factors], dataset.fetch, load_bytes=dataset.load_bytes
         )
-        return replace(_memory(streamed, sizes, dataset.truth, np.ones((len(dataset), 2))), groups=groups)
+        return replace(_resize_truth(streamed, sizes, dataset.truth, np.ones((len(dataset), 2))), groups=groups)
     pictures = []
     for row, factor in enumerate(factors):
         check()
-        pictures.append(smaller(dataset.picture(row), float(factor)))
-    return _memory(tuple(pictures), sizes, dataset.truth, np.ones((len(dataset), 2)))
+        pictures.append(shrink_picture(dataset.picture(row), float(factor)))
+    return _resize_truth(tuple(pictures), sizes, dataset.truth, np.ones((len(dataset), 2)))
 
 
-def stream_pictures(dataset: Dataset) -> Streamed:
+def stream_pictures(dataset: Dataset) -> PictureStream:
     """Every picture at its full size, decoded on first use and cached while memory lasts."""
     sizes = [(sample.width, sample.height) for sample in dataset.samples]
-    return Streamed(dataset.picture, sizes, [1.0] * len(dataset), dataset.fetch, MEMORY_SHARE * memory_bytes() / 4)
+    return PictureStream(dataset.picture, sizes, [1.0] * len(dataset), dataset.fetch, MEMORY_SHARE * memory_bytes() / 4)
 
 
 def join_memories(first: Memory, second: Memory) -> Memory:
@@ -87,16 +87,18 @@ def join_memories(first: Memory, second: Memory) -> Memory:
     if first.groups is None and second.groups is None:
         return Memory((*first.pictures, *second.pictures), truth, shrink)
     groups = tuple(group for memory in (first, second) for group in memory.groups or (-1,) * len(memory))
-    return Memory(Joined(first.pictures, second.pictures), truth, shrink, groups)
+    return Memory(PictureChain(first.pictures, second.pictures), truth, shrink, groups)
 
 
 def shrink_memory(memory: Memory, factor: float) -> Memory:
     """The same samples with every picture shrunk by `factor`."""
-    made = _memory(made_smaller(memory.pictures, factor), sizes_of(memory.pictures), memory.truth, memory.shrink)
+    made = _resize_truth(
+        shrink_pictures(memory.pictures, factor), sizes_of(memory.pictures), memory.truth, memory.shrink
+    )
     return replace(made, groups=memory.groups)
 
 
-def _memory(
+def _resize_truth(
     pictures: Sequence[Picture], sizes: Sequence[tuple[int, int]], truth: Truth, before: npt.NDArray[np.float64]
 ) -> Memory:
     """Samples whose `pictures` were resized from `sizes`, with the ground truth scaled to match."""

@@ -68,7 +68,7 @@ def node_places(matrix: npt.NDArray[np.float64], size_px: int, warp: ElasticWarp
     return np.asarray(there[..., :2] / there[..., 2:])
 
 
-def whole_map(nodes: npt.NDArray[np.floating[Any]]) -> Places:
+def upsample_map(nodes: npt.NDArray[np.floating[Any]]) -> Places:
     """A map (size_px, size_px, 2) interpolated from values (n, n, 2) at the nodes of a crop."""
     side = len(nodes) * NODE_PX
     whole = cv2.resize(nodes.astype(np.float32), (side, side), interpolation=cv2.INTER_LINEAR)
@@ -79,10 +79,10 @@ def cut_elastic(
     picture: npt.NDArray[np.uint8], warp: ElasticWarp, matrix: npt.NDArray[np.float64], size_px: int, border: int
 ) -> npt.NDArray[np.uint8]:
     """The warped crop of a picture; `matrix` as in `node_places`."""
-    return _look_up(picture, whole_map(node_places(matrix, size_px, warp)), border)
+    return _remap(picture, upsample_map(node_places(matrix, size_px, warp)), border)
 
 
-def _look_up(picture: npt.NDArray[np.uint8], maps: Places, border: int) -> npt.NDArray[np.uint8]:
+def _remap(picture: npt.NDArray[np.uint8], maps: Places, border: int) -> npt.NDArray[np.uint8]:
     """Sample a picture at the corner-origin coordinates of a map (H, W, 2)."""
     x, y = np.moveaxis(maps - np.float32(0.5), 2, 0)
     return cast(npt.NDArray[np.uint8], cv2.remap(picture, x, y, cv2.INTER_LINEAR, borderMode=border))
@@ -124,7 +124,7 @@ class TurnedFace:
         inside = np.clip(cells, 0, GRID - 1)
         found = cv2.remap(self.source, inside[..., 0], inside[..., 1], cv2.INTER_LINEAR)
         found = found + (cells - inside) * np.float32(self.step)  # beyond the square everything moves like its rim
-        return whole_map(cast(npt.NDArray[np.float32], found))
+        return upsample_map(cast(npt.NDArray[np.float32], found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def turn_face(
     source[..., 1] = second.source.T + middle[1]
     columns = np.broadcast_to(nodes, (GRID, GRID))
     source[..., 0] = _at(first.source, columns, second.source.T, nodes) + middle[0]
-    moved, gone = _turned_landmarks(
+    moved, gone = _turn_landmarks(
         marks - middle, np.where(seen, np.nan, depths), surface, first, second, nodes, (yaw, pitch)
     )
     shown = np.stack(
@@ -198,17 +198,17 @@ def _surface(places: Array64, depths: Array64, nodes: Array64, side: float) -> A
     """Depth (G, G) of the face: a quadratic surface fitted to the landmarks, plus each landmark's residual around
     it."""
     usual = np.median(depths)
-    bowl, *_ = np.linalg.lstsq(_bowl(places / side), depths - usual, rcond=1e-3)
-    left = depths - usual - _bowl(places / side) @ bowl
+    bowl, *_ = np.linalg.lstsq(_quadratic_terms(places / side), depths - usual, rcond=1e-3)
+    left = depths - usual - _quadratic_terms(places / side) @ bowl
     reach = 2 * (_NEAR * side) ** 2
     near = np.exp(-((places[:, None] - places) ** 2).sum(axis=2) / reach) + 0.05 * np.eye(len(places))
     x, y = (np.exp(-((nodes[:, None] - places[:, axis]) ** 2) / reach) for axis in (0, 1))
     grid = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
-    whole = (_bowl(grid / side) @ bowl).reshape(GRID, GRID) + (y * np.linalg.solve(near, left)) @ x.T
+    whole = (_quadratic_terms(grid / side) @ bowl).reshape(GRID, GRID) + (y * np.linalg.solve(near, left)) @ x.T
     return np.asarray(np.clip(whole + usual, depths.min() - 0.2 * side, depths.max() + 0.05 * side))
 
 
-def _bowl(places: Array64) -> Array64:
+def _quadratic_terms(places: Array64) -> Array64:
     x, y = places[:, 0], places[:, 1]
     return np.stack([np.ones(len(x)), x, y, x * x, x * y, y * y], axis=1)
 
@@ -230,7 +230,7 @@ def _rotate_rows(nodes: Array64, depth: Array64, angle: float, behind: float) ->
     return _RotatedRows(source, now, lies - behind)
 
 
-def _turned_landmarks(
+def _turn_landmarks(
     marks: Array64,
     own_depths: Array64,
     surface: Array64,
@@ -273,4 +273,4 @@ def cut_turned_face(
     warp: ElasticWarp | None = None,
 ) -> npt.NDArray[np.uint8]:
     """The crop of a turned picture, with an elastic warp if given."""
-    return _look_up(picture, turn.maps(matrix, size_px, warp), border)
+    return _remap(picture, turn.maps(matrix, size_px, warp), border)

@@ -17,7 +17,7 @@ from rotopaint_ai.seams.keyed_width import display_grey, straight_strip, strip_w
 from rotopaint_ai.sheet import ShapeSpec
 from rotopaint_ai.training.data.dataset import Dataset
 from rotopaint_ai.training.data.memory import face_side
-from rotopaint_ai.training.data.shards.stream import smaller
+from rotopaint_ai.training.data.shards.stream import shrink_picture
 
 Array = npt.NDArray[Any]
 
@@ -27,26 +27,26 @@ MOST_SAMPLES = 80
 MOST_SHARDS = 4
 
 
-def with_seam_widths(data: Dataset) -> Dataset:
+def add_seam_widths(data: Dataset) -> Dataset:
     """The data set with a width in its sheet for every open seam that still has the default width.
 
     A width comes from samples that state one, such as those of a project where a person set it; else it is measured.
     """
-    rows = _rows_at_hand(data, np.concatenate([data.rows_of("train"), data.rows_of("val")]))
+    rows = _rows_in_first_shards(data, np.concatenate([data.rows_of("train"), data.rows_of("val")]))
     rows = np.array(evenly_spread(rows.tolist(), MOST_SAMPLES), np.intp)
     measured = np.asarray(np.isfinite(data.truth.width).any(axis=0)).tolist()
     unknown = [spec for spec, is_known in zip(data.sheet.shapes, measured) if _has_default_width(spec) and not is_known]
     if not len(rows):
         return data
     found = {name: share for name, share in measure_widths(data, unknown, rows).items() if share is not None}
-    found |= widths_by_hand(data)
+    found |= stated_widths(data)
     if not found:
         return data
     shapes = tuple(replace(spec, width_share=found.get(spec.name, spec.width_share)) for spec in data.sheet.shapes)
     return replace(data, sheet=replace(data.sheet, shapes=shapes))
 
 
-def _rows_at_hand(data: Dataset, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+def _rows_in_first_shards(data: Dataset, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """The rows in the first few shards, because the others are downloaded during training. All rows without shards."""
     if (groups := data.groups()) is None:
         return rows
@@ -59,7 +59,7 @@ def _has_default_width(spec: ShapeSpec) -> bool:
     return spec.role == "seam" and not spec.closed and not own
 
 
-def widths_by_hand(data: Dataset) -> dict[str, float]:
+def stated_widths(data: Dataset) -> dict[str, float]:
     """Full width, as a share of the face, of each seam that has the default width in the sheet.
 
     It is the median over the samples that state a width; seams that no sample or every sample states are left out.
@@ -79,7 +79,7 @@ def measure_widths(data: Dataset, specs: Sequence[ShapeSpec], rows: npt.NDArray[
     slots, sides = data.sheet.point_rows(), face_side(data.truth.landmarks)
     for row in rows:
         whole = data.picture(int(row))
-        picture = smaller(whole, min(1.0, FACE_PX / float(sides[row])))
+        picture = shrink_picture(whole, min(1.0, FACE_PX / float(sides[row])))
         factor = picture.shape[1] / whole.shape[1]
         grey = display_grey(picture)
         for spec in specs:

@@ -37,7 +37,7 @@ def round_figure(value: float | None) -> float | None:
     return None if value is None or not np.isfinite(value) else round(float(value), 4)
 
 
-def spread(values: npt.NDArray[np.floating[Any]]) -> dict[str, float | None]:
+def summarise_values(values: npt.NDArray[np.floating[Any]]) -> dict[str, float | None]:
     """Mean, median, 95th percentile and maximum of the finite values."""
     known = values[np.isfinite(values)]
     figures = (known.mean(), *np.percentile(known, (50, 95)), known.max()) if len(known) else (None,) * 4
@@ -70,7 +70,7 @@ def known_rank_correlation(a: Array, b: Array) -> float | None:
     return float(rho) if np.isfinite(rho) else None
 
 
-def ceiling(expected: Array) -> float | None:
+def best_rank_correlation(expected: Array) -> float | None:
     """The rank correlation that perfect expected errors with this distribution would reach.
 
     A landmark's true error is one random draw, so even perfect expected errors rank at chance level if they are all
@@ -89,7 +89,7 @@ def per_frame(values_NL: Array) -> Array:
     return np.where(counts > 0, np.where(known, values_NL, 0.0).sum(axis=1) / np.maximum(counts, 1), np.nan)
 
 
-def shown_first(true_N: Array, expected_N: Array) -> dict[str, Any]:
+def review_figures(true_N: Array, expected_N: Array) -> dict[str, Any]:
     """How many bad frames are in the tenth of frames with the largest expected errors.
 
     `of_them_in_worst_tenth_shown` cannot reach 1 if more than a tenth of the frames is bad; `of_those_that_fit` divides
@@ -116,16 +116,16 @@ def calibration_figures(true_NL: Array, expected_NL: Array) -> dict[str, Any]:
     frame_true, frame_expected = per_frame(true_NL), per_frame(expected)
     return {
         "rank_correlation": round_figure(known_rank_correlation(true_NL.ravel(), expected.ravel())),
-        "rank_correlation_at_best": round_figure(ceiling(expected.ravel())),
+        "rank_correlation_at_best": round_figure(best_rank_correlation(expected.ravel())),
         "rank_correlation_of_frames": round_figure(known_rank_correlation(frame_true, frame_expected)),
-        "mean_true_px": spread(true_NL)["mean"],
-        "mean_expected_px": spread(expected)["mean"],
-        **shown_first(frame_true, frame_expected),
+        "mean_true_px": summarise_values(true_NL)["mean"],
+        "mean_expected_px": summarise_values(expected)["mean"],
+        **review_figures(frame_true, frame_expected),
         "reliability": reliability(true_NL.ravel(), expected.ravel()),
     }
 
 
-def doubts(result: Mapping[str, Any]) -> list[str]:
+def list_doubts(result: Mapping[str, Any]) -> list[str]:
     """Reasons, one per line, not to trust a pack's metrics (`evaluate.pack_metrics`) or the pack itself."""
     n, expected, share = result["n_samples"], result["expected_error"], result["landmarks_percent"]["mean"]
     rank, true_px, expected_px = (
@@ -201,38 +201,38 @@ def jitter_figures(dataset: Dataset, predicted: Predictions) -> dict[str, Any]:
         _dejitter(predicted, raw, run, first, steady)
         looked += run
         for name, found in (("raw", raw), ("steadied", steady)):
-            moving[name] += _exposures(found - true, first)
-            within[name] += _inside(found, run, first)
+            moving[name] += _exposure_errors(found - true, first)
+            within[name] += _hold_differences(found, run, first)
     seen = np.nan_to_num(dataset.truth.visible.astype(np.float64)) > 0.5
     distance = np.where(seen, np.linalg.norm(steady - true, axis=2), np.nan)[looked]
     return {
         "frames": len(looked),
-        "moving_px": {name: _jitter(parts) for name, parts in moving.items()},
-        "in_holds_px": {name: _still_frames(parts) for name, parts in within.items()},
-        "landmarks_steadied_px": spread(distance),
+        "moving_px": {name: _rms_jitter(parts) for name, parts in moving.items()},
+        "in_holds_px": {name: _rms_in_holds(parts) for name, parts in within.items()},
+        "landmarks_steadied_px": summarise_values(distance),
     }
 
 
-def _exposures(errors: Array, first: Sequence[int]) -> list[Array]:
+def _exposure_errors(errors: Array, first: Sequence[int]) -> list[Array]:
     """The errors of a run's exposures in order, restricted to landmarks known in all of them: one block, or none."""
     block = errors[list(dict.fromkeys(first))]
     known = np.isfinite(block).all(axis=(0, 2))
     return [block[:, known]] if len(block) >= _FEWEST and known.any() else []
 
 
-def _inside(found: Array, run: Sequence[int], first: Sequence[int]) -> list[Array]:
+def _hold_differences(found: Array, run: Sequence[int], first: Sequence[int]) -> list[Array]:
     """Differences between held frames and the exposure that they repeat."""
     pairs = [(row, anchor) for row, anchor in zip(run, first) if row != anchor]
     return [found[row] - found[anchor] for row, anchor in pairs]
 
 
-def _jitter(blocks: Sequence[Array]) -> float | None:
+def _rms_jitter(blocks: Sequence[Array]) -> float | None:
     squares = [(jitter_px(block) ** 2, (len(block) - 2) * block.shape[1]) for block in blocks]
     total = sum(count for _, count in squares)
     return round_figure(float(np.sqrt(sum(s * count for s, count in squares) / total))) if total else None
 
 
-def _still_frames(blocks: Sequence[Array]) -> float | None:
+def _rms_in_holds(blocks: Sequence[Array]) -> float | None:
     values = np.concatenate(blocks) if blocks else np.zeros((0, 2))
     values = values[np.isfinite(values)]
     return round_figure(float(np.sqrt((values**2).mean() / 2))) if len(values) else None

@@ -33,15 +33,15 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet
 from rotopaint_ai.training.data.dataset import Dataset, Split
 from rotopaint_ai.training.evaluation.error_statistics import (
     calibration_figures,
-    doubts,
     jitter_figures,
     known_rank_correlation,
+    list_doubts,
     per_frame,
+    review_figures,
     round_figure,
-    shown_first,
-    spread,
+    summarise_values,
 )
-from rotopaint_ai.training.evaluation.gate import has_learned, learned_frames
+from rotopaint_ai.training.evaluation.gate import trained_frames, was_trained_on
 from rotopaint_ai.training.evaluation.predictions import READING, Predictions, predict_samples, true_curve
 from rotopaint_ai.watch import StageProgress, silent, work_in_order
 
@@ -166,11 +166,11 @@ def measure_pack(
         "pack": loaded.name,
         "dataset": chosen.name,
         "splits": sorted({s.split for s in chosen.samples}),
-        "has_learned_them": has_learned(loaded.card, chosen),
-        "learned_frames": learned_frames(loaded.card, chosen),
+        "has_learned_them": was_trained_on(loaded.card, chosen),
+        "learned_frames": trained_frames(loaded.card, chosen),
         **pack_metrics(chosen, predicted, eyes=eyes, most_mattes=most_mattes, workers=workers, progress=progress),
     }
-    result["doubts"] = doubts(result)
+    result["doubts"] = list_doubts(result)
     return PackEvaluation(chosen, predicted, result)
 
 
@@ -212,10 +212,10 @@ def pack_metrics(
         "missing": list(predicted.missing),
         "ms_per_frame": round(predicted.ms_per_frame, 3),
         "face_width": FACE_WIDTH,
-        "face_width_px": spread(predicted.face_width_px),
-        "landmarks_px": spread(distance),
-        "landmarks_percent": spread(share),
-        "hidden_landmarks_px": spread(np.where(visible, np.nan, predicted.distance_px)),
+        "face_width_px": summarise_values(predicted.face_width_px),
+        "landmarks_px": summarise_values(distance),
+        "landmarks_percent": summarise_values(share),
+        "hidden_landmarks_px": summarise_values(np.where(visible, np.nan, predicted.distance_px)),
         **normalised_errors(dataset, predicted, distance, eyes),
         "seams": _shape_figures(predicted, mattes, seams),
         "other_shapes": _shape_figures(predicted, mattes, others),
@@ -225,7 +225,7 @@ def pack_metrics(
             float((visible == (predicted.seen > 0.5))[known].mean()) if known.any() else None
         ),
         "per_landmark": {
-            name: {"px": spread(distance[:, at]), "percent": spread(share[:, at])}
+            name: {"px": summarise_values(distance[:, at]), "percent": summarise_values(share[:, at])}
             for at, name in enumerate(sheet.landmark_names)
         },
         "per_shape": {shape.name: _shape_figures(predicted, mattes, [k]) for k, shape in enumerate(sheet.shapes)},
@@ -251,7 +251,7 @@ def normalised_errors(
     Mean over samples of each sample's mean. Raises: UsageError for landmarks that the sheet lacks.
     """
     frames = per_frame(distance)
-    result = {"nme_face_size": spread(frames / predicted.face_px * 100)["mean"]}
+    result = {"nme_face_size": summarise_values(frames / predicted.face_px * 100)["mean"]}
     names = dataset.sheet.landmark_names
     for name in eyes or ():
         if name not in names:
@@ -260,14 +260,18 @@ def normalised_errors(
     if all(name in names for name in pair):
         a, b = (dataset.truth.landmarks[:, names.index(name)].astype(np.float64) for name in pair)
         scale = np.array([sample.pixel_scale for sample in dataset.samples])
-        result["nme_interocular"] = spread(frames / (np.linalg.norm(a - b, axis=1) / scale) * 100)["mean"]
+        result["nme_interocular"] = summarise_values(frames / (np.linalg.norm(a - b, axis=1) / scale) * 100)["mean"]
     return result
 
 
 def _shape_figures(predicted: Predictions, mattes: MatteFigures, columns: Sequence[int]) -> dict[str, Any]:
     curves = predicted.curve_px[:, columns]
     share = curves / predicted.face_width_px[:, None] * 100
-    result: dict[str, Any] = {"px": spread(curves), "percent": spread(share), **_matte_figures(mattes, columns)}
+    result: dict[str, Any] = {
+        "px": summarise_values(curves),
+        "percent": summarise_values(share),
+        **_matte_figures(mattes, columns),
+    }
     known = np.isfinite(curves).any(axis=1)
     if not known.any():
         return result
@@ -278,15 +282,15 @@ def _shape_figures(predicted: Predictions, mattes: MatteFigures, columns: Sequen
         "frames_within_3_percent": round_figure(float((frames <= 3.0).mean())),
         "frames_within_1.5_px": round_figure(float((in_px <= 1.5).mean())),
         "rank_correlation_of_frames": round_figure(known_rank_correlation(in_px, doubt)),
-        **{name: value for name, value in shown_first(in_px, doubt).items() if name != "frames_shown"},
+        **{name: value for name, value in review_figures(in_px, doubt).items() if name != "frames_shown"},
     }
 
 
 def _matte_figures(mattes: MatteFigures, columns: Sequence[int]) -> dict[str, Any]:
     iou, boundary = mattes.iou[:, columns], mattes.boundary[:, columns]
     return {
-        "matte_iou": spread(iou)["mean"],
-        "boundary_f": {f"{px}_px": spread(boundary[..., at])["mean"] for at, px in enumerate(TOLERANCES_PX)},
+        "matte_iou": summarise_values(iou)["mean"],
+        "boundary_f": {f"{px}_px": summarise_values(boundary[..., at])["mean"] for at, px in enumerate(TOLERANCES_PX)},
     }
 
 
@@ -295,9 +299,13 @@ def _shot_figures(
 ) -> dict[str, Any]:
     return {
         "n_samples": len(rows),
-        "landmarks_px": spread(distance[rows]),
-        "shapes_px": {shape.name: spread(predicted.curve_px[rows, k]) for k, shape in enumerate(sheet.shapes)},
-        "matte_iou": {shape.name: spread(mattes.iou[rows, k])["mean"] for k, shape in enumerate(sheet.shapes)},
+        "landmarks_px": summarise_values(distance[rows]),
+        "shapes_px": {
+            shape.name: summarise_values(predicted.curve_px[rows, k]) for k, shape in enumerate(sheet.shapes)
+        },
+        "matte_iou": {
+            shape.name: summarise_values(mattes.iou[rows, k])["mean"] for k, shape in enumerate(sheet.shapes)
+        },
         "rank_correlation_of_frames": round_figure(
             known_rank_correlation(per_frame(distance[rows]), per_frame(predicted.expected_px[rows]))
         ),

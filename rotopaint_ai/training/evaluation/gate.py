@@ -50,7 +50,7 @@ class GateFigure:
         return {**own, "limit": round(self.limit, 4), "is_worse": self.is_worse}
 
 
-def compare(new: Json, old: Json, tolerance: float = TOLERANCE) -> list[GateFigure]:
+def compare_packs(new: Json, old: Json, tolerance: float = TOLERANCE) -> list[GateFigure]:
     """All metrics that the old pack has, violated ones first. Both tables come from `pack_metrics` on one data set."""
     found = list(_gate_figures(new, old, tolerance))
     return sorted(found, key=lambda each: not each.is_worse)
@@ -83,7 +83,7 @@ def value_at(content: Any, *path: str) -> Any:
     return content
 
 
-def text(compared: list[GateFigure], names: tuple[str, str]) -> str:
+def gate_text(compared: list[GateFigure], names: tuple[str, str]) -> str:
     """The comparison as text: a table of the metrics that are worse, or one line if none is."""
     worse = [replace(each, where=in_one_line(each.where)) for each in compared if each.is_worse]
     new, old = map(in_one_line, names)
@@ -107,7 +107,7 @@ def _as_cell(value: float | None) -> str:
 FRAMES: Final = "frames"  # card entry: frames trained on, {character: {shot: "1001-1030"}}
 FRAMES_AT_LAST: Final = "frames_at_last"  # card entry: validation frames that the last part of training used
 AT_LAST: Final = "learned_held_out_at_last"
-JUDGED: Final = "judged"  # in a pack's run folder: the pack before that last part
+EVALUATED: Final = "judged"  # in a pack's run folder: the pack before that last part
 _MOST_SHOTS: Final = 2000  # most shots on a card; a larger training is identified by its data sets' names only
 
 Frames = Mapping[str, Mapping[str, str]]
@@ -117,7 +117,10 @@ def card_frames(data: Dataset, init: str | Path | None) -> dict[str, Frames]:
     """The card's record of the frames that a training on `data` from the pack `init` uses."""
     known = _init_training(init)
     before = (each for name in (FRAMES, FRAMES_AT_LAST) for each in _frames_on_card(known.get(name)))
-    found = {FRAMES: _by_shot([*before, *_frames(data, "train")]), FRAMES_AT_LAST: _by_shot(_frames(data, "val"))}
+    found = {
+        FRAMES: _frames_by_shot([*before, *_frame_keys(data, "train")]),
+        FRAMES_AT_LAST: _frames_by_shot(_frame_keys(data, "val")),
+    }
     is_too_much = sum(len(shots) for each in found.values() for shots in each.values()) > _MOST_SHOTS
     return {} if is_too_much else found
 
@@ -139,11 +142,11 @@ def _training_record(card: Json) -> Json:
 FrameKey = tuple[str, str, int]  # character, shot and frame
 
 
-def _frames(data: Dataset, *splits: Split) -> list[FrameKey]:
+def _frame_keys(data: Dataset, *splits: Split) -> list[FrameKey]:
     return [(s.character, s.shot, s.frame) for s in data.samples if s.split in splits]
 
 
-def _by_shot(frames: Iterable[FrameKey]) -> Frames:
+def _frames_by_shot(frames: Iterable[FrameKey]) -> Frames:
     found: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for character, shot, frame in frames:
         found[character][shot].append(frame)
@@ -158,7 +161,7 @@ def _frames_on_card(frames: Any) -> Iterator[FrameKey]:
                 yield from ((character, shot, frame) for frame in FrameRange.parse(span.strip()))
 
 
-def learned_frames(card: Mapping[str, Any], measured: Dataset) -> dict[str, str]:
+def trained_frames(card: Mapping[str, Any], measured: Dataset) -> dict[str, str]:
     """The evaluated frames that a pack was trained on according to its card, by shot; empty if the card lists none.
 
     Raises: UsageError for a card whose frames cannot be parsed.
@@ -166,16 +169,16 @@ def learned_frames(card: Mapping[str, Any], measured: Dataset) -> dict[str, str]
     training = _training_record(card)
     names = (FRAMES, FRAMES_AT_LAST) if training.get(AT_LAST) is True else (FRAMES,)
     known = {each for name in names for each in _frames_on_card(training.get(name))}
-    learned = [each for each in _frames(measured, *SPLITS) if each in known]
-    return {shot: text for shots in _by_shot(learned).values() for shot, text in shots.items()}
+    learned = [each for each in _frame_keys(measured, *SPLITS) if each in known]
+    return {shot: text for shots in _frames_by_shot(learned).values() for shot, text in shots.items()}
 
 
-def has_learned(card: Mapping[str, Any], measured: Dataset) -> bool:
+def was_trained_on(card: Mapping[str, Any], measured: Dataset) -> bool:
     """Whether a pack was trained on some of the evaluated samples, by the card's frames, else by its data sets'
     names."""
     training = _training_record(card)
     if FRAMES in training:
-        return bool(learned_frames(card, measured))
+        return bool(trained_frames(card, measured))
     if not set(str(training.get("data", "")).split(" + ")) & {measured.name}:
         return False
     seen = {"train", "val"} if training.get(AT_LAST) is True else {"train"}

@@ -20,7 +20,7 @@ from rotopaint_ai.plates.sequence import Listing
 from rotopaint_ai.training.mining.sources import NUKE_SUFFIXES, read_source
 from rotopaint_ai.training.mining.takes import (
     FrameTruth,
-    NothingToLearn,
+    NoLabelsError,
     Provenance,
     RawShape,
     Take,
@@ -33,7 +33,7 @@ from rotopaint_ai.training.mining.takes import (
 from rotopaint_ai.watch import StageProgress, silent, work_in_order
 
 _Part = TypeVar("_Part")
-_Reading = list[Take] | DocumentError | NothingToLearn
+_Reading = list[Take] | DocumentError | NoLabelsError
 _NUMBERED_STEM = re.compile(r"^(.*?)[._-]?(\d+)$")
 
 
@@ -153,7 +153,7 @@ def join_sources(
         raise UsageError(
             f"no frame with both roto and a picture was found{reason}; check --plates and the frame numbers"
         )
-    numbered = _extend_test_shots(_with_distinct_shots(_number_stills(list(found.values()))))
+    numbered = _extend_test_shots(_rename_shots(_number_stills(list(found.values()))))
     rows = sorted(numbered, key=lambda row: (row.character, row.shot, row.frame))
     seen = {name for row in rows for name in row.truth.landmarks}
     return JoinedTakes(tuple(rows), tuple(name for name in names if name in seen), tuple(notes))
@@ -174,11 +174,11 @@ def _all_takes(
 ) -> list[Take]:
     """The takes of all sources. Sources without labels, such as some projects of a show, are left out."""
     takes: list[Take] = []
-    nothing: list[NothingToLearn] = []
+    nothing: list[NoLabelsError] = []
     for source, reading in readings:
         try:
             takes += _takes(source, reading, plates, interpolated, pictures)
-        except NothingToLearn as error:
+        except NoLabelsError as error:
             nothing.append(error)
     if nothing and not takes:
         raise nothing[0]
@@ -190,12 +190,12 @@ def _first_reading(source: Path, plates: str | None, interpolated: bool) -> _Rea
     """A source read without its plates, or the error."""
     try:
         return read_source(source, plates, interpolated=interpolated)
-    except (DocumentError, NothingToLearn) as error:
+    except (DocumentError, NoLabelsError) as error:
         return error
 
 
 def _takes(source: Path, reading: _Reading, plates: str | None, interpolated: bool, pictures: _Pictures) -> list[Take]:
-    if isinstance(reading, NothingToLearn) or (isinstance(reading, DocumentError) and plates is None):
+    if isinstance(reading, NoLabelsError) or (isinstance(reading, DocumentError) and plates is None):
         raise reading
     takes = [] if isinstance(reading, Exception) else reading
     if takes and not _gives_other_sizes(takes, pictures):
@@ -231,7 +231,7 @@ def _add_take(
             without.append(str(truth.picture.name if truth.picture else number))
             continue
         plate, frame = place
-        truth = _on_plate(take, truth, plate, notes)
+        truth = _scale_to_plate(take, truth, plate, notes)
         key = (id(plate), frame)
         if key in found:
             found[key] = _merge(found[key], truth, take, notes)
@@ -266,7 +266,7 @@ def _folder(plate: Plate) -> Path:
     return Path(os.path.abspath(plate.path_of(plate.frames[0]))).parent
 
 
-def _on_plate(take: Take, truth: FrameTruth, plate: Plate, notes: list[str]) -> FrameTruth:
+def _scale_to_plate(take: Take, truth: FrameTruth, plate: Plate, notes: list[str]) -> FrameTruth:
     """Labels scaled from a plate of another size.
 
     If the source states the picture's size and the aspect ratio differs (a rotated photograph), points stay as they
@@ -301,7 +301,7 @@ def _merge(row: JoinedFrame, truth: FrameTruth, take: Take, notes: list[str]) ->
     )
     merged = replace(
         old,
-        shapes={name: _with_width(shape, old.shapes.get(name)) for name, shape in shapes.items()},
+        shapes={name: _add_width(shape, old.shapes.get(name)) for name, shape in shapes.items()},
         landmarks=marks,
         is_test=old.is_test or truth.is_test,
         provenances={
@@ -330,7 +330,7 @@ def _merge_by_provenance(
     return {**old, **{name: value for name, value in new.items() if name not in beaten}}
 
 
-def _with_width(shape: RawShape, other: RawShape | None) -> RawShape:
+def _add_width(shape: RawShape, other: RawShape | None) -> RawShape:
     """A shape with another source's width, if it has no width."""
     return shape if other is None or shape.width_px is not None else replace(shape, width_px=other.width_px)
 
@@ -358,7 +358,7 @@ def _number_stills(rows: list[JoinedFrame]) -> list[JoinedFrame]:
     return rows
 
 
-def _with_distinct_shots(rows: Sequence[JoinedFrame]) -> list[JoinedFrame]:
+def _rename_shots(rows: Sequence[JoinedFrame]) -> list[JoinedFrame]:
     """Give plates of one character distinct shot names: their own names if these differ, else numbers.
 
     Single pictures of one folder may share a shot.
@@ -367,10 +367,10 @@ def _with_distinct_shots(rows: Sequence[JoinedFrame]) -> list[JoinedFrame]:
     for row in rows:
         if not _is_single_picture(row):
             owners.setdefault((row.character, row.shot), {}).setdefault(id(row.plate), row.plate.name)
-    return [row if _is_single_picture(row) else _with_own_shot(row, owners[(row.character, row.shot)]) for row in rows]
+    return [row if _is_single_picture(row) else _rename_shot(row, owners[(row.character, row.shot)]) for row in rows]
 
 
-def _with_own_shot(row: JoinedFrame, plates: Mapping[int, str]) -> JoinedFrame:
+def _rename_shot(row: JoinedFrame, plates: Mapping[int, str]) -> JoinedFrame:
     if len(plates) == 1:
         return row
     if len(set(plates.values())) == len(plates):

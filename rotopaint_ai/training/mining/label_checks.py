@@ -205,7 +205,7 @@ def find_held(rows: Rows, frames: Sequence[int], motion_px: Array, change: Array
     return found
 
 
-def lag_of(motion_px: Array, change: Array) -> int:
+def find_lag(motion_px: Array, change: Array) -> int:
     """How many frames the roto's motion is late: 0 unless another lag correlates much better.
 
     Both must vary over the shot; gaps are left out.
@@ -223,7 +223,7 @@ def lag_of(motion_px: Array, change: Array) -> int:
     return best if clear else 0
 
 
-def lag_to_landmarks(curves_FMC: Array, marks_FAC: Array, frames: Sequence[int]) -> int:
+def find_lag_to_landmarks(curves_FMC: Array, marks_FAC: Array, frames: Sequence[int]) -> int:
     """How many frames a shape is late relative to the landmarks on it: 0 unless clear. Any common units."""
     scores: dict[int, float] = {}
     at = {frame: row for row, frame in enumerate(frames)}
@@ -319,7 +319,7 @@ def _check_timing(
         if rows[at] in thumbs and rows[at - 1] in thumbs:
             change[at] = float(np.abs(thumbs[int(rows[at])] - thumbs[int(rows[at - 1])]).mean())
     found = _find_late(truth, rows)
-    lag = lag_of(motion, change)
+    lag = find_lag(motion, change)
     if lag:
         frames_text = "1 frame" if abs(lag) == 1 else f"{abs(lag)} frames"
         text = f"whole shot: the roto's motion is {frames_text} {'late' if lag > 0 else 'early'}"
@@ -342,7 +342,7 @@ def _find_late(truth: MinedTruth, rows: Rows) -> list[LabelIssue]:
         own = plan.shape.rows[inside]
         numbers = [truth.rows[row].frame for row in own]
         curves = plan.shape.curves.samples_FMC[inside, ::8]
-        late = lag_to_landmarks(curves, truth.marks[own][:, given, :2], numbers)
+        late = find_lag_to_landmarks(curves, truth.marks[own][:, given, :2], numbers)
         if late:
             text = f"whole shot: {abs(late)} frame {'late' if late > 0 else 'early'} relative to its landmarks"
             found.append(LabelIssue(int(own[0]), "shifted", plan.shape.name, text))

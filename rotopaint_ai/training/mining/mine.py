@@ -28,20 +28,20 @@ from rotopaint_ai.training.mining.options import (
     HARMLESS,
     LabelIssue,
     MineOptions,
-    Shot,
     ShotContent,
+    ShotKey,
     choose_tests,
     choose_val,
 )
 from rotopaint_ai.training.mining.plans import ShapePlan
 from rotopaint_ai.training.mining.samples import (
     WrittenPicture,
-    claimed_dataset,
     clear_dataset,
     cut_all,
+    file_name_of,
+    locked_dataset,
     make_sample,
     remove_unused,
-    safe,
 )
 from rotopaint_ai.training.mining.sheet_proposal import val_shots_of_sheet
 from rotopaint_ai.training.mining.takes import FrameTruth, Provenance
@@ -50,7 +50,7 @@ from rotopaint_ai.watch import StageProgress, silent
 
 
 @dataclass(frozen=True, slots=True)
-class Mined:
+class MineReport:
     """The result of mining. `failed`: frames whose plate could not be read."""
 
     sheet: Sheet
@@ -62,13 +62,13 @@ class Mined:
     excluded: int
 
 
-def mine(options: MineOptions, *, progress: StageProgress = silent, workers: Executor | None = None) -> Mined:
+def mine(options: MineOptions, *, progress: StageProgress = silent, workers: Executor | None = None) -> MineReport:
     """Mine sources into the data set folder `options.out`, with remote workers if there are any.
 
     The folder also gets `mining/residuals.txt` and `.json`, `mining/suspicious.json` and pictures of suspicious frames.
     Raises: UsageError, DocumentError, PlateError, PackError (the sheet), TrainingError.
     """
-    with claimed_dataset(options.out):
+    with locked_dataset(options.out):
         joined = join_sources(
             options.sources,
             options.plates,
@@ -83,7 +83,7 @@ def mine(options: MineOptions, *, progress: StageProgress = silent, workers: Exe
 
 def mine_joined(
     joined: JoinedTakes, options: MineOptions, *, progress: StageProgress = silent, workers: Executor | None = None
-) -> Mined:
+) -> MineReport:
     """As `mine`, from frames that were already read."""
     options.exclude.check([row.shot for row in joined.rows])
     rows = tuple(row for row in joined.rows if not options.exclude.covers(row.shot, row.frame))
@@ -118,12 +118,12 @@ def mine_joined(
     counts = {split: sum(sample.split == split for sample in usable) for split in ("train", "val", "test")}
     named = tuple((rows[each.row].shot, rows[each.row].frame, each) for each in issues)
     excluded = len(joined.rows) - len(rows) + len(dropped & set(pictures))
-    return Mined(truth.sheet, counts, tuple(table), named, tuple(notes), tuple(failed), excluded)
+    return MineReport(truth.sheet, counts, tuple(table), named, tuple(notes), tuple(failed), excluded)
 
 
-def _shot_contents(rows: Sequence[JoinedFrame]) -> dict[Shot, ShotContent]:
+def _shot_contents(rows: Sequence[JoinedFrame]) -> dict[ShotKey, ShotContent]:
     """The content of each shot to which no source assigns a split."""
-    found: dict[Shot, list[JoinedFrame]] = {}
+    found: dict[ShotKey, list[JoinedFrame]] = {}
     for row in rows:
         if row.split is None:
             found.setdefault((row.character, row.shot), []).append(row)
@@ -138,8 +138,8 @@ def _shot_contents(rows: Sequence[JoinedFrame]) -> dict[Shot, ShotContent]:
 
 
 def _val_shots(
-    rows: Sequence[JoinedFrame], shots: Mapping[Shot, ShotContent], options: MineOptions
-) -> tuple[set[Shot], list[str]]:
+    rows: Sequence[JoinedFrame], shots: Mapping[ShotKey, ShotContent], options: MineOptions
+) -> tuple[set[ShotKey], list[str]]:
     """The validation shots, and notes for the user.
 
     Corrected projects become training data, except shots that the sheet's data set already uses for validation.
@@ -158,7 +158,7 @@ def _is_correction(truth: FrameTruth) -> bool:
     return Provenance.FINAL not in provenances
 
 
-def _why_none_val(shots: Mapping[Shot, ShotContent], val: Set[Shot], options: MineOptions) -> list[str]:
+def _why_none_val(shots: Mapping[ShotKey, ShotContent], val: Set[ShotKey], options: MineOptions) -> list[str]:
     """A note if no shot became validation although a character has several."""
     if val or options.val or len({character for character, _ in shots}) == len(shots):
         return []
@@ -201,7 +201,7 @@ def write_mining_report(
     for each in issues:
         source = truth.rows[each.row]
         if each.row in pictures and each.row not in shown and len(shown) < _MOST_PICTURES:
-            name = f"{safe(source.shot)}_{source.frame:04d}.jpg"
+            name = f"{file_name_of(source.shot)}_{source.frame:04d}.jpg"
             own = [other for other in issues if other.row == each.row]
             picture = _draw_issues(truth, each.row, pictures[each.row], folder.parent, own)
             write_picture(folder / name, picture)

@@ -27,7 +27,7 @@ STAGES: Final[Mapping[str, float]] = {
 }
 
 
-Shot = tuple[str, str]  # character and shot name
+ShotKey = tuple[str, str]  # character and shot name
 HELD_OUT = 0.1  # smallest share of a character's frames in validation shots
 SIZE = 400  # side of a picture in pixels
 KINDS: Final = ("swapped", "jumped", "misfit", "twisted", "shifted", "held", "outside")
@@ -105,7 +105,7 @@ class ShotContent:
     has_shapes: bool = True
 
 
-def choose_val(shots: Mapping[Shot, ShotContent], wanted: Sequence[str]) -> set[Shot]:
+def choose_val(shots: Mapping[ShotKey, ShotContent], wanted: Sequence[str]) -> set[ShotKey]:
     """Choose the validation shots: those wanted; none for `none`; else by these rules.
 
     The last shots of each character with two or more shots, up to a tenth of its frames. A shot qualifies only if other
@@ -126,8 +126,8 @@ def choose_val(shots: Mapping[Shot, ShotContent], wanted: Sequence[str]) -> set[
     return held
 
 
-def _last_of_each(shots: Mapping[Shot, ShotContent]) -> set[Shot]:
-    held: set[Shot] = set()
+def _last_of_each(shots: Mapping[ShotKey, ShotContent]) -> set[ShotKey]:
+    held: set[ShotKey] = set()
     users = Counter(name for content in shots.values() for name in content.names)  # remaining shots that have each name
     for character in dict.fromkeys(character for character, _ in shots):
         own = sorted((pair for pair in shots if pair[0] == character), reverse=True)

@@ -215,7 +215,7 @@ def _outliers_of(face: LabelModel, truth: MinedTruth, row: int, pose_z: float) -
         if best is None:
             break
         name, off, score = best
-        if score > (_POSE if _is_shared(face, truth, row, name) else 1.0):
+        if score > (_POSE if _is_residual_shared(face, truth, row, name) else 1.0):
             about = name.split(" point ")[0]
             what = "" if about == name else f"point {name.rsplit(' ', 1)[1]}: "
             px = off * float(truth.faces.side_px[row])
@@ -238,7 +238,7 @@ def _best_block(face: LabelModel, row: int, unknown: Bools, pose_z: float) -> tu
     return None if best is None else best[1:]
 
 
-def _is_shared(face: LabelModel, truth: MinedTruth, row: int, name: str) -> bool:
+def _is_residual_shared(face: LabelModel, truth: MinedTruth, row: int, name: str) -> bool:
     """Whether a neighbouring frame, of another exposure, has a similar residual."""
     here = _residual_of(face, row, name)
     for other in (row - 1, row + 1):

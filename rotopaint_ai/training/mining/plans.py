@@ -69,7 +69,7 @@ def plan_group(group: SymmetricGroup, *, tolerance_px: float, n_points: int | No
     ]
     symmetric = group.own_mirror and not anchors[0]
     knots = merge_places(_required_places(group, correspondences[0], anchors[0]), closed)
-    most = n_points or _most(group, len(knots))
+    most = n_points or _max_points(group, len(knots))
     members = group.members[:1] if group.own_mirror else group.members
     placements = [
         add_points(correspondence, knots, tolerance_px=0.0 if n_points else tolerance_px, most=most, mirrored=symmetric)
@@ -79,7 +79,13 @@ def plan_group(group: SymmetricGroup, *, tolerance_px: float, n_points: int | No
     shares = shares if n_points is None else set_point_count(shares, n_points, list(anchors[0].values()), closed)
     names = [member.shape.name for member in members]
     return [
-        fit_plan(member.shape, correspondence, shares, _on(shares, own, closed), _twin(group, names, at))
+        fit_plan(
+            member.shape,
+            correspondence,
+            shares,
+            _points_at_landmarks(shares, own, closed),
+            _twin_name(group, names, at),
+        )
         for at, (member, correspondence, own) in enumerate(zip(members, correspondences, anchors))
     ]
 
@@ -97,20 +103,20 @@ def plan_by_sheet(
     found = dict(known) or {
         point: member.anchors[name] for point, name in spec.on_landmarks.items() if name in member.anchors
     }
-    backwards = _descends(found, closed)
+    backwards = _runs_backwards(found, closed)
     given = {_mirrored_point(point, spec.n_points, closed): s for point, s in found.items()} if backwards else found
     if not given or (not closed and set(given) <= {0, spec.n_points - 1}):
         plan = plan_group(group, tolerance_px=TOLERANCE_PX, n_points=spec.n_points)[at]
         start, shares = find_start(group), plan.placement.shares
     else:
         start = given[min(given)] if closed else 0.0
-        shares = _interpolated(given, start, spec.n_points, closed)
+        shares = _interpolate_shares(given, start, spec.n_points, closed)
     correspondence = member.correspondence.started_at(start)
     plan = fit_plan(member.shape, correspondence, shares, {}, None)
     points = np.stack([bezier.reverse(row, closed) for row in plan.points_FP6]) if backwards else plan.points_FP6
     first = min(given) if given and closed else 0
     points = np.roll(points, -first if backwards else first, axis=1) if closed else points
-    twin = _twin(group, [each.shape.name for each in group.members], at)
+    twin = _twin_name(group, [each.shape.name for each in group.members], at)
     return ShapePlan(member.shape, correspondence, plan.placement, dict(spec.on_landmarks), points, twin)
 
 
@@ -119,7 +125,7 @@ def _mirrored_point(point: int, n_points: int, closed: bool) -> int:
     return (n_points - point) % n_points if closed else n_points - 1 - point
 
 
-def _descends(found: Mapping[int, float], closed: bool) -> bool:
+def _runs_backwards(found: Mapping[int, float], closed: bool) -> bool:
     """Whether the positions of ascending points run against the direction of the curve."""
     shares = [found[point] for point in sorted(found)]
     if len(shares) < (3 if closed else 2):
@@ -129,7 +135,7 @@ def _descends(found: Mapping[int, float], closed: bool) -> bool:
     return float(np.mod(np.diff([*shares, shares[0]]), 1.0).sum()) > len(shares) / 2
 
 
-def _interpolated(given: Mapping[int, float], start: float, n_points: int, closed: bool) -> Array:
+def _interpolate_shares(given: Mapping[int, float], start: float, n_points: int, closed: bool) -> Array:
     """Positions of all control points as shares from `start`: the given ones, the others evenly between them."""
     points = sorted(given)
     if closed:
@@ -212,12 +218,12 @@ def _required_places(
     return wanted
 
 
-def _most(group: SymmetricGroup, n_knots: int) -> int:
+def _max_points(group: SymmetricGroup, n_knots: int) -> int:
     artists = max(member.shape.most_points for member in group.members)
     return min(_LARGEST, max(_LEAST_MOST, round(_GENEROUS * artists), n_knots + 2))
 
 
-def _on(shares: Array, anchors: Mapping[str, float], closed: bool) -> dict[int, str]:
+def _points_at_landmarks(shares: Array, anchors: Mapping[str, float], closed: bool) -> dict[int, str]:
     """The control point at each landmark on the curve."""
     on = {}
     for name, share in anchors.items():
@@ -227,7 +233,7 @@ def _on(shares: Array, anchors: Mapping[str, float], closed: bool) -> dict[int, 
     return on
 
 
-def _twin(group: SymmetricGroup, names: Sequence[str], at: int) -> str | None:
+def _twin_name(group: SymmetricGroup, names: Sequence[str], at: int) -> str | None:
     if group.own_mirror:
         return names[0]
     return names[1 - at] if len(names) == 2 else None

@@ -27,7 +27,7 @@ from rotopaint_ai.locks import hold_lock
 from rotopaint_ai.plates import Frame, Plate
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.shapes.revectorise.raw_curves import Array, Rows
-from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, has_head, write_picture
+from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, has_dataset_json, write_picture
 from rotopaint_ai.training.mining.options import FACE_SHARE
 from rotopaint_ai.training.mining.vectorise import MinedTruth
 from rotopaint_ai.watch import StageProgress, work_in_order
@@ -39,7 +39,7 @@ _LOCK, _MARK = "lock", "dataset"  # the mark identifies a mined folder, also aft
 
 
 @contextmanager
-def claimed_dataset(folder: Path) -> Iterator[None]:
+def locked_dataset(folder: Path) -> Iterator[None]:
     """Lock the folder of a data set while the block runs.
 
     Raises: UsageError if foreign files would be overwritten, if one of its folders is a link, or if another process
@@ -79,7 +79,7 @@ def _restore_folder(folder: Path, *, is_new: bool) -> None:
 
 def _is_dataset(folder: Path) -> bool:
     """Whether the folder contains a data set; older versions left no mark."""
-    return (folder / _STATE / _MARK).is_file() or has_head(folder)
+    return (folder / _STATE / _MARK).is_file() or has_dataset_json(folder)
 
 
 def _foreign_file(folder: Path) -> str | None:
@@ -126,7 +126,7 @@ def cut_picture(frame: Frame, where: Crop, size: int) -> Pixels:
     return np.round(np.clip(display, 0.0, 1.0) * 255).astype(np.uint8)
 
 
-def over_background(picture: Pixels, path: Path, where: Crop, seed: int) -> Pixels:
+def composite(picture: Pixels, path: Path, where: Crop, seed: int) -> Pixels:
     """Composite a crop (S, S, 3) over a random background by the file's alpha; unchanged without alpha.
 
     Beyond the file's edge the face is assumed to continue. Raises: PlateError if the file is unreadable.
@@ -135,7 +135,7 @@ def over_background(picture: Pixels, path: Path, where: Crop, seed: int) -> Pixe
     if alpha is None:
         return picture
     cover = cut(np.repeat(alpha[..., None], 3, axis=2), (0, 0), where, len(picture)).clip(0, 1)
-    mixed = picture * cover + background(len(picture), seed) * (1 - cover)
+    mixed = picture * cover + draw_background(len(picture), seed) * (1 - cover)
     return np.asarray(np.round(mixed).clip(0, 255), np.uint8)
 
 
@@ -150,7 +150,7 @@ def _alpha(path: Path) -> npt.NDArray[np.float32] | None:
     return np.asarray(whole[..., 3] / full, np.float32)
 
 
-def background(size: int, seed: int) -> npt.NDArray[np.float32]:
+def draw_background(size: int, seed: int) -> npt.NDArray[np.float32]:
     """A random background (S, S, 3), 0..255: smooth gradients of a few colours with grain."""
     rng = np.random.default_rng((seed, 45))
     coarse = rng.uniform(0, 255, (int(rng.integers(2, 6)), int(rng.integers(2, 6)), 3)).astype(np.float32)
@@ -214,7 +214,7 @@ def _pictures_to_cut(truth: MinedTruth, size: int, face_share: float) -> list[_P
         points = truth.extent(row)
         if len(points) >= 2:
             square = frame_cut(points, size=size, face_share=face_share)
-            image = f"{IMAGES}/{safe(source.character)}_{safe(source.shot)}_{source.frame:04d}.jpg"
+            image = f"{IMAGES}/{file_name_of(source.character)}_{file_name_of(source.shot)}_{source.frame:04d}.jpg"
             cut_out = source.truth.picture if source.truth.is_cut_out else None
             place = still[truth.shots[row]]
             wanted.append(_PictureToCut(row, source.shot, source.plate, source.frame, *square, place, image, cut_out))
@@ -232,7 +232,7 @@ def _cut_pictures(wanted: Sequence[_PictureToCut], out: Path) -> tuple[dict[int,
             continue
         picture = cut_picture(frame, each.where, each.size)
         if each.cut_out is not None:
-            picture = over_background(picture, each.cut_out, each.where, each.frame)
+            picture = composite(picture, each.cut_out, each.where, each.frame)
         write_picture(out / each.image, picture, quality=_JPEG_QUALITY)
         thumbs[each.row] = np.asarray(cut_picture(frame, *each.still).mean(axis=2), dtype=np.float32)
     return thumbs, failed
@@ -244,7 +244,7 @@ def _shot_cut(truth: MinedTruth, rows: Rows) -> tuple[Crop, int]:
     return frame_cut(points, size=_THUMB, face_share=1.0)
 
 
-def safe(name: str) -> str:
+def file_name_of(name: str) -> str:
     """The name with only characters that are valid in file names."""
     return "".join(letter if letter.isalnum() or letter in "-." else "_" for letter in name)
 

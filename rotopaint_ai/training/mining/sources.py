@@ -30,7 +30,7 @@ from rotopaint_ai.shapes.manual_keys import SITS_PX
 from rotopaint_ai.shapes.roto import Landmark, RotoDocument, RotoShape
 from rotopaint_ai.training.mining.takes import (
     FrameTruth,
-    NothingToLearn,
+    NoLabelsError,
     Provenance,
     RawShape,
     Take,
@@ -233,11 +233,11 @@ def read_project(path: Path, plates: str | None) -> Take:
     try:
         found = corrections(path)
     except DocumentError as error:
-        raise NothingToLearn(str(error)) from error
+        raise NoLabelsError(str(error)) from error
     sits = points_on_landmarks(found.predicted)
-    frames = {each.frame: _corrected_truth(found, each, sits) for each in found.frames}
+    frames = {each.frame: _project_truth(found, each, sits) for each in found.frames}
     if not frames:
-        raise NothingToLearn(f"{path.name}: no frame was corrected or accepted; there is nothing to train on")
+        raise NoLabelsError(f"{path.name}: no frame was corrected or accepted; there is nothing to train on")
     plate, is_own, notes = _plate_of_project(path, found, plates)
     return Take(
         path,
@@ -258,7 +258,7 @@ def _count_note(frames: Sequence[CorrectedFrame]) -> str:
     )
 
 
-def _corrected_truth(found: Corrections, each: CorrectedFrame, sits: OnLandmarks) -> FrameTruth:
+def _project_truth(found: Corrections, each: CorrectedFrame, sits: OnLandmarks) -> FrameTruth:
     shapes = {}
     for shape in found.document.shapes:
         points = bezier.as_array(each.shapes[shape.name]) if shape.name in each.shapes else None

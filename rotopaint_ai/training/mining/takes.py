@@ -32,7 +32,7 @@ _GENERIC: Final = re.compile(
 _Value = TypeVar("_Value")
 
 
-class NothingToLearn(UsageError):
+class NoLabelsError(UsageError):
     """A valid source without labels; among several sources it may be left out."""
 
 
@@ -134,7 +134,7 @@ def shot_and_character(folder: Path) -> tuple[str, str]:
     return (names[-1] if names else ""), (names[-2] if len(names) > 1 else "")
 
 
-def renames_of(texts: Sequence[str]) -> dict[str, str]:
+def parse_renames(texts: Sequence[str]) -> dict[str, str]:
     """Parse `OLD=NEW` texts. Raises UsageError."""
     found: dict[str, str] = {}
     for text in texts:
@@ -156,14 +156,14 @@ def rename_takes(takes: Sequence[Take], renames: Mapping[str, str]) -> list[Take
         if old not in known:
             raise UsageError(f"--rename {old}: no such shape or landmark; there are {', '.join(sorted(known)[:30])}")
     own = ({old: new for old, new in renames.items() if old in known} for known in names)
-    return _drop_paths([_with_names(take, renamed) for take, renamed in zip(takes, own)])
+    return _drop_paths([_rename_take(take, renamed) for take, renamed in zip(takes, own)])
 
 
 def _shape_names(take: Take) -> list[str]:
     return list(dict.fromkeys(name for frame in take.frames.values() for name in frame.shapes))
 
 
-def _with_names(take: Take, names: Mapping[str, str]) -> Take:
+def _rename_take(take: Take, names: Mapping[str, str]) -> Take:
     if not names:
         return take
 
@@ -208,7 +208,7 @@ def _drop_paths(takes: Sequence[Take]) -> list[Take]:
             if known != name and users[name] == 1 and not any(known in shapes for shapes in (own, *beside)):
                 names[name] = known
         notes = tuple(f"{old} is renamed to {new}, its name in other sources" for old, new in names.items())
-        out.append(replace(_with_names(take, names), notes=(*take.notes, *notes)))
+        out.append(replace(_rename_take(take, names), notes=(*take.notes, *notes)))
     return out
 
 

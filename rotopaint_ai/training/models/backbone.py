@@ -87,7 +87,7 @@ class PictureTask(PartTask[Net, Batch]):
         return made
 
 
-def total_of(
+def sum_losses(
     losses: Registry[Callable[[Any, Any], Tensor]], output: Any, target: Any, weights: Mapping[str, float]
 ) -> Losses:
     """The weighted sum of registered losses, and each of them for the log."""
@@ -283,7 +283,7 @@ def find_part(init: str | Path | None, name: str) -> Path | None:
     return path if path.is_file() else None
 
 
-def find_others(init: str | Path | None) -> tuple[Path, ...]:
+def find_shared_models(init: str | Path | None) -> tuple[Path, ...]:
     """The initial pack's files that work for any character, except its seam model."""
     return tuple(path for name in (FILL, DETECTOR, SEGMENTATION) if (path := find_part(init, name)) is not None)
 

@@ -128,18 +128,18 @@ class FacePrior(nn.Module):
         place = centre - size[:, None, None] * torch.matmul(middle, turn[:, :2].transpose(1, 2))
         return _Face(rows.new_zeros(1, self.n_motions).expand(rows.shape[0], -1), turn, size, place[:, 0])
 
-    def _rotated(self, face: _Face) -> Tensor:
+    def _rotate_face(self, face: _Face) -> Tensor:
         """Landmarks [N, L, 3] of a face, deformed and rotated, without scale and translation."""
         moved = torch.matmul(face.coefficients, self.motions.view(self.n_motions, -1)).view(-1, *self.places.shape)
         return torch.matmul(self.places + moved, face.rotation.transpose(1, 2))
 
     def _project(self, face: _Face) -> Tensor:
         """Landmarks [N, L, 2] of a face, projected."""
-        return self._rotated(face)[..., :2] * face.size[:, None, None] + face.translation[:, None]
+        return self._rotate_face(face)[..., :2] * face.size[:, None, None] + face.translation[:, None]
 
     def _gauss_newton_step(self, rows: Tensor, precision: _Symmetric, face: _Face) -> _Step:
         """One Gauss-Newton step from a face."""
-        turned = self._rotated(face)
+        turned = self._rotate_face(face)
         across, down = self._jacobian(face, turned)
         prior = torch.diag(self.prior_precision)
         inside = _product(across, precision.xx, across) + _product(down, precision.yy, down) + prior

@@ -162,11 +162,11 @@ class ShapeGraph(nn.Module):
             slope[k, rows, :, -1] = fit.width_slope.reshape(len(rows), 2)
             offset[k, -1] = max(fit.width_offset, -60.0)  # exp(-60) is no visible width; -inf would give NaN
         self.n_shapes, self.most = n_shapes, most
-        self.register_buffer("share", _float(share))
-        self.register_buffer("mean", _float(mean))
-        self.register_buffer("slope", _float(slope.reshape(n_shapes, n_landmarks * 2, -1)))
-        self.register_buffer("offset", _float(offset))
-        self.register_buffer("has_width", _float(np.array([np.isfinite(fit.width_offset) for fit in fits])))
+        self.register_buffer("share", _to_float(share))
+        self.register_buffer("mean", _to_float(mean))
+        self.register_buffer("slope", _to_float(slope.reshape(n_shapes, n_landmarks * 2, -1)))
+        self.register_buffer("offset", _to_float(offset))
+        self.register_buffer("has_width", _to_float(np.array([np.isfinite(fit.width_offset) for fit in fits])))
         taken = [k * most + i for k, shape in enumerate(sheet.shapes) for i in range(shape.n_points)]
         self.register_buffer("taken", torch.tensor(taken, dtype=torch.int64))
 
@@ -197,5 +197,5 @@ class ShapeGraph(nn.Module):
         return torch.matmul(flat, self.slope).transpose(0, 1) + self.offset
 
 
-def _float(values: npt.NDArray[np.generic]) -> Tensor:
+def _to_float(values: npt.NDArray[np.generic]) -> Tensor:
     return torch.tensor(np.asarray(values, dtype=np.float32))

@@ -75,7 +75,8 @@ def make_lesson(reading: ShotReading, plate: Plate, drawn: DrawnShot, *, input_s
     frames = _frames_of_holds(reading, drawn.frames)
     is_corrected = np.array([frame in drawn.frames for frame in frames])
     samples = [
-        _sample(sheet, plate, hold, drawn, frame, (input_size, margin)) for hold, frame in zip(reading.holds, frames)
+        _make_hold_sample(sheet, plate, hold, drawn, frame, (input_size, margin))
+        for hold, frame in zip(reading.holds, frames)
     ]
     known, solved = (Truth(*map(np.array, zip(*rows))) for rows in zip(*((s.known, s.solved) for s in samples)))
     memory = Memory(tuple(sample.picture for sample in samples), known, np.ones((len(samples), 2)))
@@ -101,12 +102,14 @@ class _Sample:
     solved: _Rows
 
 
-def _sample(
+def _make_hold_sample(
     sheet: Sheet, plate: Plate, hold: ReadHold, drawn: DrawnShot, frame: int, wanted: tuple[int, float]
 ) -> _Sample:
     read_L2 = np.stack([hold.points_L.real, hold.points_L.imag], 1)
     splines = _splines(sheet, drawn, frame)
-    marks = _with_hand_landmarks(sheet, drawn, frame, _on_splines(sheet, splines, drawn.corrected, read_L2))
+    marks = _place_hand_landmarks(
+        sheet, drawn, frame, _place_landmarks_on_splines(sheet, splines, drawn.corrected, read_L2)
+    )
     crop, size = _picture_crop(read_L2, *wanted)
     points = np.full((sheet.n_points, 6), np.nan)
     rows = sheet.point_rows()
@@ -122,7 +125,7 @@ def _sample(
         tuple(np.asarray(each, np.float32) for each in (places, hold.visible_L > 0.5, points, widths))
         for places in (own, solved)
     )
-    return _Sample(_cropped_picture(plate, frame, crop, size), known, whole)
+    return _Sample(_cut_plate(plate, frame, crop, size), known, whole)
 
 
 def _splines(sheet: Sheet, drawn: DrawnShot, frame: int) -> dict[str, npt.NDArray[np.float64]]:
@@ -135,7 +138,7 @@ def _splines(sheet: Sheet, drawn: DrawnShot, frame: int) -> dict[str, npt.NDArra
     return found
 
 
-def _on_splines(
+def _place_landmarks_on_splines(
     sheet: Sheet,
     splines: Mapping[str, npt.NDArray[np.float64]],
     corrected: Set[str],
@@ -150,7 +153,7 @@ def _on_splines(
     return marks
 
 
-def _with_hand_landmarks(
+def _place_hand_landmarks(
     sheet: Sheet, drawn: DrawnShot, frame: int, marks_L2: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
     """Landmarks, with those that a person placed."""
@@ -168,7 +171,7 @@ def _picture_crop(points_L2: npt.NDArray[np.float64], input_size: int, margin: f
     return crop, int(min(np.ceil(input_size * DETAIL * WIDER), max(np.ceil(crop.side), input_size / 4)))
 
 
-def _cropped_picture(plate: Plate, frame: int, crop: Crop, size: int) -> Picture:
+def _cut_plate(plate: Plate, frame: int, crop: Crop, size: int) -> Picture:
     half = int(crop.side / 2) + 4
     read = plate.read(frame, keep_native=False)
     rgb, origin = read.region(int(crop.x) - half, int(crop.y) - half, 2 * half, 2 * half)

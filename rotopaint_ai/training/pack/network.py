@@ -25,7 +25,7 @@ from rotopaint_ai.training.trainer.cores import choose_threads
 from rotopaint_ai.training.trainer.group import ALONE, Group
 from rotopaint_ai.training.trainer.log import Budget
 from rotopaint_ai.training.trainer.task import NETWORKS, Network, PartTask, TrainSources
-from rotopaint_ai.training.trainer.trainer import Trained, Trainer
+from rotopaint_ai.training.trainer.trainer import Trainer, TrainResult
 
 _EXPORT_S = 6.0
 MODULES: Mapping[str, str] = {  # modules that register each network in NETWORKS
@@ -65,7 +65,7 @@ class TrainOptions:
         return self.out.with_name(f"{self.out.name}{part}.run")
 
 
-def task_of(recipe: str | None, overrides: Iterable[str] = ()) -> str:
+def find_task(recipe: str | None, overrides: Iterable[str] = ()) -> str:
     """The task of a recipe; `pack` if it names none. Raises UsageError."""
     load_plugins(recipe, overrides)  # plugins may register a network
     content, where = read_content(recipe)
@@ -129,7 +129,7 @@ def _tail_s(task: PartTask[nn.Module, Any]) -> float:
 
 
 def _facts(
-    options: TrainOptions, recipe: str, taken: str, trained: Trained[nn.Module], metrics: Mapping[str, Any]
+    options: TrainOptions, recipe: str, taken: str, trained: TrainResult[nn.Module], metrics: Mapping[str, Any]
 ) -> dict[str, Any]:
     return {
         "command": options.command,
@@ -168,13 +168,13 @@ def deliver(
     made = folder / network.file
     parity = write(made)
     made.replace(options.out / network.file)
-    write_card(options.out, _with_facts(card, network.card, {**facts, "parity": parity}))
+    write_card(options.out, _add_facts(card, network.card, {**facts, "parity": parity}))
     return parity
 
 
-def _with_facts(card: Mapping[str, Any], place: Sequence[str], facts: Mapping[str, Any]) -> dict[str, Any]:
+def _add_facts(card: Mapping[str, Any], place: Sequence[str], facts: Mapping[str, Any]) -> dict[str, Any]:
     """A card with `facts` at a path such as (training, fill)."""
     if not place:
         return dict(facts)
     inner = card.get(place[0], {})
-    return {**card, place[0]: _with_facts(inner if isinstance(inner, dict) else {}, place[1:], facts)}
+    return {**card, place[0]: _add_facts(inner if isinstance(inner, dict) else {}, place[1:], facts)}

@@ -23,9 +23,9 @@ from rotopaint_ai.shapes.head_structure import choose_structure
 from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training.data import dataset_checks
 from rotopaint_ai.training.data.dataset import Dataset, join, read_dataset
-from rotopaint_ai.training.data.dataset_checks import split_held_out
+from rotopaint_ai.training.data.dataset_checks import split_off_validation
 from rotopaint_ai.training.data.memory import face_side, load_pictures
-from rotopaint_ai.training.data.seam_widths import with_seam_widths
+from rotopaint_ai.training.data.seam_widths import add_seam_widths
 from rotopaint_ai.training.models.backbone import TransferReport, face_places, find_weights, load_pretrained
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net, predict_held_out
@@ -35,7 +35,7 @@ LOAD_MARGIN = 1.15  # pictures are this much larger than the crop, so that a tig
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class TrainInputs:
     """The inputs of a training: the config adapted to the data, all samples, the training samples, the task for the
     Trainer, and what the network got from a pack."""
 
@@ -51,18 +51,18 @@ def prepare(
     config: PackConfig,
     init: str | Path | None,
     check: Callable[[], None] = lambda: None,
-) -> Prepared:
+) -> TrainInputs:
     """Read and split data sets, decode pictures once and initialise the network; arguments as in `train`.
 
     `check` is called once per picture and may raise to stop. Raises: TrainingError, PackError.
     """
     whole = join([read_dataset(source) for source in datasets])
     dataset_checks.check_dataset(whole)
-    split = split_held_out(whole)
+    split = split_off_validation(whole)
     dataset_checks.check_shapes(split.subset(split.rows_of("train")), fewest=1 if config.shape_copies else 2)
-    data = with_seam_widths(split)
+    data = add_seam_widths(split)
     train_data, held_out = data.subset(data.rows_of("train")), data.subset(data.rows_of("val"))
-    config = replace(config, crop_margin=fitting_margin(config, train_data))
+    config = replace(config, crop_margin=choose_margin(config, train_data))
     side = config.input_size * LOAD_MARGIN
     memory, held_memory = (
         load_pictures(part, side_px=side, margin=config.crop_margin, check=check) for part in (train_data, held_out)
@@ -74,7 +74,7 @@ def prepare(
     marks = (train_data.truth.landmarks, held_out.truth.landmarks)
     structure = choose_structure(*marks, mirror) if config.pose else None
     faces = LandmarkData(memory, held_memory, sheet_weights(data.sheet), mirror, _faces_px(held_out), structure)
-    return Prepared(config, data, train_data, LandmarkTask(config, net, faces), transfer)
+    return TrainInputs(config, data, train_data, LandmarkTask(config, net, faces), transfer)
 
 
 def _faces_px(data: Dataset) -> npt.NDArray[np.float64]:
@@ -83,7 +83,7 @@ def _faces_px(data: Dataset) -> npt.NDArray[np.float64]:
     return face_side(data.truth.landmarks) / np.maximum(scale, 1e-9)
 
 
-def fitting_margin(config: PackConfig, data: Dataset) -> float:
+def choose_margin(config: PackConfig, data: Dataset) -> float:
     """The crop's side over the landmarks' longest side, reduced if landmarks surround all shapes.
 
     Landmarks from brow to chin exclude the forehead; those on a face outline do not. The margin makes the crop contain
@@ -112,7 +112,7 @@ _RESCALED = 0.5, 2.0  # range in which a finished part may rescale the estimates
 class Tail:
     """Reserves the time of the final parts in the budget, and reports progress during them."""
 
-    def __init__(self, ready: Prepared, budget: Budget, sink: Sink, *, seams: bool) -> None:
+    def __init__(self, ready: TrainInputs, budget: Budget, sink: Sink, *, seams: bool) -> None:
         self._budget, self._sink = budget, sink
         self.seam_s = ready.config.seam_minutes * 60 * seams
         if budget.limit_s is not None:
@@ -162,7 +162,7 @@ class Tail:
                 return
 
 
-def _reading_s(ready: Prepared) -> float:
+def _reading_s(ready: TrainInputs) -> float:
     """Seconds for one thread to predict a validation sample exactly, after one warm-up."""
     held, threads = ready.task.data.held_out, torch.get_num_threads()
     torch.set_num_threads(1)
@@ -175,7 +175,7 @@ def _reading_s(ready: Prepared) -> float:
         torch.set_num_threads(threads)
 
 
-def _estimate_seconds(ready: Prepared, seams: bool) -> dict[str, float]:
+def _estimate_seconds(ready: TrainInputs, seams: bool) -> dict[str, float]:
     """Seconds of each part on the reference core, without the seam tuning itself."""
     n_held, n_packs = len(ready.task.data.held_out), 2 if ready.config.learn_all else 1
     measured = min(60, len(ready.data.rows_of("test")) or n_held)

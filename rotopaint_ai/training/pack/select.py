@@ -29,7 +29,7 @@ from rotopaint_ai.training.models.face_prior import FacePrior, PriorSettings
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import HeldOutPredictions
-from rotopaint_ai.training.models.seam.task import export, left_as_predicted, seam_net, tune
+from rotopaint_ai.training.models.seam.task import export_seam, find_seams_to_leave, load_seam_net, tune_seam_net
 from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, add_warped_copies, choose_guards
 
 Array64 = npt.NDArray[np.float64]
@@ -56,7 +56,7 @@ class Fold:
     head: DeformableModel
 
 
-def folds(
+def split_folds(
     learn_NLC: npt.NDArray[np.floating],
     held_NLC: npt.NDArray[np.floating],
     mirror: Sequence[int] | None,
@@ -115,7 +115,7 @@ def choose_prior(
 
         def distance(settings: PriorSettings, parts: Sequence[Fold] = parts) -> float:
             prior = FacePrior(parts[0].head, settings)
-            return _mean_distance(apply_in_parts(prior, parts, *read)[0], truth, weight)
+            return _mean_distance(apply_prior_by_fold(prior, parts, *read)[0], truth, weight)
 
         start = PriorSettings(**{name: values[len(values) // 2] for name, values in _CHOICES.items()})
         settings, found = _coordinate_descent(start, distance)
@@ -139,18 +139,18 @@ def _coordinate_descent(
     return best, least
 
 
-def apply_in_parts(
+def apply_prior_by_fold(
     prior: FacePrior, parts: Sequence[Fold], points: npt.NDArray[np.floating], *rest: npt.NDArray[np.floating]
 ) -> tuple[Array64, Array64]:
-    """As `apply`, each fold with its own model."""
+    """As `apply_prior`, each fold with its own model."""
     found, left = np.empty(points.shape), np.empty(points.shape[:2])
     for part in parts:
         own = (each[part.rows] for each in (points, *rest))
-        found[part.rows], left[part.rows] = apply(prior.on(part.head), *own)
+        found[part.rows], left[part.rows] = apply_prior(prior.on(part.head), *own)
     return found, left
 
 
-def apply(
+def apply_prior(
     prior: FacePrior,
     points: npt.NDArray[np.floating],
     error: npt.NDArray[np.floating],
@@ -235,19 +235,19 @@ def select_models(
     error = np.exp(calibration[0] + calibration[1] * held.log_scale)
     kinds = (mirror_permutation(train.sheet), None) if config.prior else ()
     joins = config.learn_all > 0
-    candidates = [folds(train.truth.landmarks, held.truth, mirror, joins=joins) for mirror in kinds]
+    candidates = [split_folds(train.truth.landmarks, held.truth, mirror, joins=joins) for mirror in kinds]
     seen = 1 / (1 + np.exp(-held.visible_logit))
     best = choose_prior(candidates, held.points, error, seen, held.anisotropy, held.truth, held.visible)
     left, points, after = (0.0, 1.0), held.points, held
     if best is not None:
-        points, remaining = apply_in_parts(*best, held.points, error, seen, held.anisotropy)
+        points, remaining = apply_prior_by_fold(*best, held.points, error, seen, held.anisotropy)
         after = held._replace(points=points, distance=np.linalg.norm(points - held.truth, axis=2))
         left = calibrate(after.distance.ravel(), np.log(remaining).ravel())
     noise = landmark_noise(after)
     if config.shape_noise is not None:
         noise = np.full(len(train.sheet.landmarks), config.shape_noise)
-    places = _in_pictures(points, held_memory, config)
-    guards = choose_guards(train.sheet, _with_warped_copies(config, train.truth), noise, places, held_memory.truth)
+    places = _to_pictures(points, held_memory, config)
+    guards = choose_guards(train.sheet, _add_recipe_copies(config, train.truth), noise, places, held_memory.truth)
     return SelectedModels(calibration, best and best.prior, left, noise, guards, places, reads)
 
 
@@ -280,24 +280,24 @@ def tune_seams(
     samples."""
     if start is None or not has_seams_to_tune(config, data, start):
         return SeamSelection(start, (), {})
-    first = seam_net(start)
-    tuned = tune(data, first, minutes=seconds / 60, seed=config.seed, check=check)
+    first = load_seam_net(start)
+    tuned = tune_seam_net(data, first, minutes=seconds / 60, seed=config.seed, check=check)
     net, path = first, start
     if tuned is not None and tuned.is_better:
         net, path = tuned.net, folder / SEAM
-        export(net, path)
-    model = shape_model(config, chosen, data.subset(data.rows_of("train")))
+        export_seam(net, path)
+    model = build_shape_model(config, chosen, data.subset(data.rows_of("train")))
     assert model is not None  # there are seams, so there are shapes
     with torch.no_grad():
         points = model(torch.tensor(chosen.places, dtype=torch.float32))[0].double().numpy()
     held = data.subset(data.rows_of("val"))
     held = replace(held, truth=memory.truth)
-    still = left_as_predicted(held, memory.pictures, chosen.places, points, chosen.noise_L, net)
+    still = find_seams_to_leave(held, memory.pictures, chosen.places, points, chosen.noise_L, net)
     facts = {} if tuned is None else {"steps": tuned.steps, "miss_before": tuned.before, "miss_after": tuned.after}
     return SeamSelection(path, still, facts)
 
 
-def crop_model(net: LandmarkNet, chosen: SelectedModels, data: Dataset) -> CropModel:
+def build_crop_model(net: LandmarkNet, chosen: SelectedModels, data: Dataset) -> CropModel:
     """The landmark model of a pack, with the prior's deformable model fitted to `data`."""
     if chosen.prior is None:
         return CropModel(net, chosen.calibration, mirror=chosen.mirror)
@@ -306,17 +306,17 @@ def crop_model(net: LandmarkNet, chosen: SelectedModels, data: Dataset) -> CropM
     return CropModel(net, chosen.calibration, chosen.prior.on(head), chosen.left, chosen.mirror)
 
 
-def shape_model(config: PackConfig, chosen: SelectedModels, data: Dataset) -> nn.Module | None:
+def build_shape_model(config: PackConfig, chosen: SelectedModels, data: Dataset) -> nn.Module | None:
     """The shape model of a pack, fitted to `data`; None for a sheet without shapes."""
     if not data.sheet.shapes:
         return None
-    truth = _with_warped_copies(config, data.truth)
+    truth = _add_recipe_copies(config, data.truth)
     return SHAPE_MODELS[config.shape_model](
         ShapeTraining(data.sheet, truth, chosen.noise_L, chosen.guards_K, config.seed)
     ).eval()
 
 
-def _with_warped_copies(config: PackConfig, truth: Truth) -> Truth:
+def _add_recipe_copies(config: PackConfig, truth: Truth) -> Truth:
     rng = np.random.default_rng(config.seed)
     return add_warped_copies(truth, copies=config.shape_copies, rng=rng)
 
@@ -335,7 +335,7 @@ def landmark_noise(held: HeldOutPredictions) -> Array64:
     return cast(Array64, np.sqrt((sums + 20 * overall) / (counts + 20)))
 
 
-def _in_pictures(points: Array64, memory: Memory, config: PackConfig) -> Array64:
+def _to_pictures(points: Array64, memory: Memory, config: PackConfig) -> Array64:
     """Landmarks of nominal crops in the pixels of their pictures."""
     crops = np.array([nominal_crop(landmarks, config.crop_margin) for landmarks in memory.truth.landmarks])
     corner = crops[:, :2] - crops[:, 2:] / 2

@@ -42,8 +42,8 @@ from rotopaint_ai.training.data.augment import straight_batch
 from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.models.backbone import (
     face_places,
-    find_others,
     find_part,
+    find_shared_models,
     find_weights,
     load_pretrained,
 )
@@ -79,7 +79,7 @@ class ShotReport:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Corrected:
+class CorrectedProject:
     """A project's shot: the present document, the models' predictions with their expected errors, the corrected frames,
     and the plate."""
 
@@ -110,11 +110,11 @@ def train_shot(options: TrainOptions) -> ShotReport:
     check_pack_place(options.out)
     config = load_pack_config(options.recipe, options.overrides)
     budget = Budget(config.limit_s, began=options.began)
-    shot = read_corrected(Path(options.sources[0]))
+    shot = read_corrected_shot(Path(options.sources[0]))
     pack = load_pack(find_pack(options.init))
     clock, start = {}, time.perf_counter()
     with closing(open_models(pack, device="cpu", threads=1)) as models:
-        lesson = lesson_of(shot, models, config)
+        lesson = read_lesson(shot, models, config)
     clock["reading"] = round(time.perf_counter() - start, 1)
     options.sink(
         Event("started", {"stage": "train", "samples": len(lesson.is_corrected), "held_out": 0, "init": pack.name})
@@ -127,7 +127,7 @@ def train_shot(options: TrainOptions) -> ShotReport:
     tuned = fine_tune(lesson, pack, config, folder, budget, options.init, options.sink, check)
     clock["training"] = round(time.perf_counter() - start, 1)
     start = time.perf_counter()
-    _keep_before(options.out, folder / "before")
+    _keep_previous_pack(options.out, folder / "before")
     write_shot_pack(options, tuned, lesson, pack, config, shot)
     clock["export"] = round(time.perf_counter() - start, 1)
     n_moved = _update_project(options, shot)
@@ -137,7 +137,7 @@ def train_shot(options: TrainOptions) -> ShotReport:
     return report
 
 
-def read_corrected(path: Path) -> Corrected:
+def read_corrected_shot(path: Path) -> CorrectedProject:
     """Read a project. Raises: UsageError, ProjectError, DocumentError, PlateError."""
     found = corrections(path)
     project = Project.open(path, write=False)
@@ -150,10 +150,10 @@ def read_corrected(path: Path) -> Corrected:
     plate = open_plate(found.plate, colourspace=found.colourspace)
     errors = run_record.from_json(note).errors_by_shape() if note else {}
     frames = frozenset(each.frame for each in found.frames) & found.predicted.landmarks.keys.keys()
-    return Corrected(found.predicted, found.document, errors, frames, plate)
+    return CorrectedProject(found.predicted, found.document, errors, frames, plate)
 
 
-def lesson_of(shot: Corrected, models: Models, config: PackConfig) -> ShotLesson:
+def read_lesson(shot: CorrectedProject, models: Models, config: PackConfig) -> ShotLesson:
     """The training samples of a shot, with a pack's predictions. Raises UsageError if too little is corrected."""
     sheet = models.pack.sheet
     names = {base.name for base, _, _ in corrected_shapes(shot.predicted, shot.document)}
@@ -176,7 +176,7 @@ def lesson_of(shot: Corrected, models: Models, config: PackConfig) -> ShotLesson
     return make_lesson(reading, shot.plate, drawn, input_size=models.pack.input_size, margin=models.pack.crop_margin)
 
 
-def _update_project(options: TrainOptions, shot: Corrected) -> int | None:
+def _update_project(options: TrainOptions, shot: CorrectedProject) -> int | None:
     """Update the project with the new pack's predictions, as a step that can be undone. None if another process has it.
 
     The predictions replace the earlier ones, so that later corrections propagate from them.
@@ -205,7 +205,7 @@ def _update_project(options: TrainOptions, shot: Corrected) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FineTuned:
+class FineTunedModels:
     """Models fine-tuned on a shot."""
 
     crop_model: CropModel
@@ -223,7 +223,7 @@ def fine_tune(
     init: str | Path | None,
     sink: Sink,
     check: Callable[[], None],
-) -> FineTuned:
+) -> FineTunedModels:
     """Continue training a pack's network on a lesson. Raises TrainingError."""
     config = replace(config, input_size=pack.input_size, crop_margin=pack.crop_margin)
     sheet, marks = lesson.sheet, lesson.solved.landmarks
@@ -231,12 +231,14 @@ def fine_tune(
     order = mirror_permutation(sheet)
     structure = fit_structure(marks, None) if config.pose else None
     memory = lesson.training(SHARE)
-    task = ShotTask(config, net, LandmarkData(memory, _first_of(memory), sheet_weights(sheet), order, None, structure))
+    task = ShotTask(
+        config, net, LandmarkData(memory, _take_first(memory), sheet_weights(sheet), order, None, structure)
+    )
     choose_threads(config, task)
     trained = Trainer(config, task, folder, budget=budget).fit(sink=sink, check=check)
     reads = mirrored_order(sheet) if pack.card.get("reads_mirrored") else None
     crop_model = CropModel(trained.net, _calibration(trained.net, lesson, config, reads), mirror=reads)
-    return FineTuned(crop_model, _shape_model(lesson, config), trained.steps, trained.minutes)
+    return FineTunedModels(crop_model, _shape_model(lesson, config), trained.steps, trained.minutes)
 
 
 def _start_net(config: PackConfig, pack: Pack, lesson: ShotLesson, init: str | Path | None) -> LandmarkNet:
@@ -255,7 +257,7 @@ def _start_net(config: PackConfig, pack: Pack, lesson: ShotLesson, init: str | P
     return net
 
 
-def _first_of(memory: Memory) -> Memory:
+def _take_first(memory: Memory) -> Memory:
     row = np.arange(1)
     return Memory(memory.pictures[:1], memory.truth.rows(row), memory.shrink[row])
 
@@ -279,7 +281,7 @@ def _shape_model(lesson: ShotLesson, config: PackConfig) -> nn.Module:
     return SHAPE_MODELS[config.shape_model](ShapeTraining(lesson.sheet, truth, noise, seed=config.seed)).eval()
 
 
-def _keep_before(out: Path, kept: Path) -> None:
+def _keep_previous_pack(out: Path, kept: Path) -> None:
     """Copy the pack that is about to be replaced."""
     if out.is_dir():
         shutil.rmtree(kept, ignore_errors=True)
@@ -287,7 +289,12 @@ def _keep_before(out: Path, kept: Path) -> None:
 
 
 def write_shot_pack(
-    options: TrainOptions, tuned: FineTuned, lesson: ShotLesson, pack: Pack, config: PackConfig, shot: Corrected
+    options: TrainOptions,
+    tuned: FineTunedModels,
+    lesson: ShotLesson,
+    pack: Pack,
+    config: PackConfig,
+    shot: CorrectedProject,
 ) -> None:
     """Write the pack, replacing an older one."""
     batch = straight_batch(lesson.known, range(min(_CHECKED, len(lesson.known))), pack.input_size, pack.crop_margin)
@@ -316,5 +323,5 @@ def write_shot_pack(
             recipe_yaml=config.to_yaml(),
             samples=(as_crops(batch.crops), faces.astype(np.float32)),
             card=card,
-            others=(*([seam] if (seam := find_part(options.init, SEAM)) else []), *find_others(options.init)),
+            others=(*([seam] if (seam := find_part(options.init, SEAM)) else []), *find_shared_models(options.init)),
         )

@@ -34,26 +34,26 @@ from rotopaint_ai.training.data.dataset import Array, Dataset, write_picture
 from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
 from rotopaint_ai.training.evaluation.evaluate import FACE_WIDTH, measure_pack
-from rotopaint_ai.training.evaluation.gate import AT_LAST, JUDGED, card_frames
-from rotopaint_ai.training.models.backbone import face_places, find_others, find_part, save_weights
+from rotopaint_ai.training.evaluation.gate import AT_LAST, EVALUATED, card_frames
+from rotopaint_ai.training.models.backbone import face_places, find_part, find_shared_models, save_weights
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import predict_held_out
 from rotopaint_ai.training.pack.network import TrainOptions
-from rotopaint_ai.training.pack.prepare import Prepared, Tail, prepare
+from rotopaint_ai.training.pack.prepare import Tail, TrainInputs, prepare
 from rotopaint_ai.training.pack.select import (
     SeamSelection,
     SelectedModels,
-    crop_model,
+    build_crop_model,
+    build_shape_model,
     has_seams_to_tune,
     select_models,
-    shape_model,
     tune_seams,
 )
 from rotopaint_ai.training.trainer.cores import choose_threads
 from rotopaint_ai.training.trainer.log import Budget, Profile
 from rotopaint_ai.training.trainer.onnx_export import Traces, export_checked
-from rotopaint_ai.training.trainer.trainer import Trained, Trainer
+from rotopaint_ai.training.trainer.trainer import Trainer, TrainResult
 
 _CHECKED_SAMPLES = 16
 _MOST_MATTES = 60  # most evaluated samples whose mattes are compared
@@ -92,7 +92,7 @@ def train_pack(options: TrainOptions) -> TrainReport:
     if note := choose_threads(ready.config, ready.task):
         sink(warning(note))
     counts = {"samples": len(ready.train_data), "held_out": len(ready.task.data.held_out)}
-    sink(Event("started", {"stage": "train", **counts, "init": _start_of(ready)}))
+    sink(Event("started", {"stage": "train", **counts, "init": _describe_init(ready)}))
     tail = Tail(ready, budget, sink, seams=has_seams_to_tune(ready.config, ready.data, find_part(init, SEAM)))
     with _measuring(seconds, "training"):
         trained = Trainer(ready.config, ready.task, run_folder, group, budget).fit(
@@ -118,8 +118,8 @@ def train_pack(options: TrainOptions) -> TrainReport:
 class _PackBuilder:
     """Builds a pack from trained networks."""
 
-    ready: Prepared
-    trained: Trained[LandmarkNet]
+    ready: TrainInputs
+    trained: TrainResult[LandmarkNet]
     run_folder: Path
     init: str | Path | None
     tail: Tail
@@ -161,7 +161,7 @@ class _PackBuilder:
                     parity = self._export(made, trained.net, self.ready.train_data, chosen, seams, card)
                 return parity, self._measure_pack(made, {**card, "parity": parity})
         before = {**card, "training": {**card["training"], AT_LAST: False}}
-        with replacing_folder(folder) as made, replacing_folder(self.run_folder / JUDGED) as judged:
+        with replacing_folder(folder) as made, replacing_folder(self.run_folder / EVALUATED) as judged:
             with self.part("export"):
                 traces: Traces = {}
                 parity = self._export(judged, trained.validated, self.ready.train_data, chosen, seams, before, traces)
@@ -185,13 +185,13 @@ class _PackBuilder:
         return write_pack(
             folder,
             sheet=self.ready.data.sheet,
-            crop_model=crop_model(net, chosen, source),
-            shape_model=shape_model(config, chosen, source),
+            crop_model=build_crop_model(net, chosen, source),
+            shape_model=build_shape_model(config, chosen, source),
             places=face_places(self.ready.train_data.truth.landmarks),
             recipe_yaml=config.to_yaml(),
             samples=_real_samples(self.ready.task.data.held_out, config),
             card=card,
-            others=(*([seams.path] if seams.path else []), *find_others(self.init)),
+            others=(*([seams.path] if seams.path else []), *find_shared_models(self.init)),
             traces=traces,
         )
 
@@ -206,7 +206,7 @@ class _PackBuilder:
         return found.result
 
 
-def _start_of(ready: Prepared) -> str:
+def _describe_init(ready: TrainInputs) -> str:
     return str(ready.transfer or "nothing")
 
 
@@ -226,8 +226,8 @@ def _real_samples(memory: Memory, config: PackConfig) -> tuple[npt.NDArray[np.fl
 
 
 def _card(
-    ready: Prepared,
-    trained: Trained[LandmarkNet],
+    ready: TrainInputs,
+    trained: TrainResult[LandmarkNet],
     options: TrainOptions,
     chosen: SelectedModels,
     seams: SeamSelection,
@@ -252,7 +252,7 @@ def _card(
             "held_out_samples": len(data.rows_of("val")),
             **card_frames(data, options.init),
             "characters": len({sample.character for sample in data.samples}),
-            "init": _start_of(ready),
+            "init": _describe_init(ready),
             **chosen.facts(data.sheet),
             **({"seam": seams.facts} if seams.facts else {}),
             AT_LAST: trained.net is not trained.validated,

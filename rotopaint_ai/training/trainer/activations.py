@@ -39,7 +39,7 @@ class Activations:
         self.current = "keep"
         self._switch_to("keep" if self.mode == "auto" else self.mode)
 
-    def tighten(self) -> bool:
+    def save_memory(self) -> bool:
         """Use less memory from now on, if the mode is `auto`; returns whether that was possible."""
         if self.mode != "auto" or self.current == "offload":
             return False

@@ -22,7 +22,7 @@ WARM_UP = 3  # steps of an input shape before it is recorded, in which libraries
 MOST_GRAPHS = 8  # each keeps the memory of its step
 
 
-class _Recorded(NamedTuple):
+class _Recording(NamedTuple):
     """A CUDA graph, and the memory that it reads and writes."""
 
     graph: Any
@@ -44,7 +44,7 @@ class CapturedGradients:
     stream: Any
     failure: str = ""
     _seen: Counter[Hashable] = field(default_factory=Counter)
-    _recorded: dict[Hashable, _Recorded] = field(default_factory=dict)
+    _recorded: dict[Hashable, _Recording] = field(default_factory=dict)
 
     def __call__(self, inputs: Any) -> Losses:
         """The loss and its parts; the parameters get the gradients. The next call overwrites the memory of both."""
@@ -73,9 +73,9 @@ class CapturedGradients:
             self._forget_gradients()
             return
         gradients = [parameter.grad for parameter in self.parameters]
-        self._recorded[shape] = _Recorded(graph, inputs, losses, gradients)
+        self._recorded[shape] = _Recording(graph, inputs, losses, gradients)
 
-    def _replay(self, recorded: _Recorded, leaves: Sequence[Tensor]) -> Losses:
+    def _replay(self, recorded: _Recording, leaves: Sequence[Tensor]) -> Losses:
         torch._foreach_copy_(recorded.inputs, list(leaves))
         for parameter, gradient in zip(self.parameters, recorded.gradients):
             parameter.grad = gradient

@@ -92,11 +92,11 @@ def gives_config(text: str, config: Any) -> bool:
 
 def override(config: AnyConfig, settings: Iterable[str]) -> AnyConfig:
     """Apply `key=value` texts, the values in YAML; later ones win. Raises UsageError."""
-    content = _given(settings)
+    content = _parse_settings(settings)
     return _fill_config(config, content, "--set") if content else config
 
 
-def _given(settings: Iterable[str]) -> dict[str, Any]:
+def _parse_settings(settings: Iterable[str]) -> dict[str, Any]:
     """The fields of `key=value` texts; plugin paths are relative to the working directory."""
     content: dict[str, Any] = {}
     for setting in settings:
@@ -115,7 +115,9 @@ def _given(settings: Iterable[str]) -> dict[str, Any]:
 
 def recipe_names() -> list[str]:
     """Names of the shipped recipes."""
-    return sorted(entry.name.removesuffix(".yaml") for entry in _shipped().iterdir() if entry.name.endswith(".yaml"))
+    return sorted(
+        entry.name.removesuffix(".yaml") for entry in _recipe_folder().iterdir() if entry.name.endswith(".yaml")
+    )
 
 
 def load_plugins(recipe: str | Path | None, overrides: Iterable[str] = ()) -> None:
@@ -124,7 +126,7 @@ def load_plugins(recipe: str | Path | None, overrides: Iterable[str] = ()) -> No
     They register parts or whole networks. Raises UsageError if one is missing or fails.
     """
     _import_installed_parts()
-    for content, where in (read_content(recipe), (_given(overrides), "--set")):
+    for content, where in (read_content(recipe), (_parse_settings(overrides), "--set")):
         for name in content.get("plugins") or ():
             _run_plugin(Path(name), where)
 
@@ -156,14 +158,14 @@ def _run_plugin(path: Path, where: str) -> None:
         raise UsageError(f"{where}: plugin {path}: {type(error).__name__}: {error}; repair it, or remove it") from error
 
 
-def _shipped() -> Any:
+def _recipe_folder() -> Any:
     return resources.files("rotopaint_ai.training").joinpath("recipes")
 
 
 def _find_recipe(recipe: str | Path | None) -> tuple[str, str]:
     name = "character" if recipe is None else str(recipe)
     if name in recipe_names():
-        return _shipped().joinpath(f"{name}.yaml").read_text(encoding="utf-8"), f"recipe '{name}'"
+        return _recipe_folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8"), f"recipe '{name}'"
     try:
         return file_bytes(Path(name)).decode(), name
     except (OSError, UnicodeDecodeError) as error:

@@ -49,7 +49,7 @@ class TimedBatch(Generic[Batch]):
     decoding_s: float
 
 
-Batches = Iterator[tuple[TimedBatch[Batch], float]]  # each batch with the seconds spent waiting for it
+TimedBatches = Iterator[tuple[TimedBatch[Batch], float]]  # each batch with the seconds spent waiting for it
 
 
 def n_processes(device: torch.device) -> int:
@@ -65,7 +65,7 @@ def n_processes(device: torch.device) -> int:
 @contextlib.contextmanager
 def prefetching_batches(
     task: Task[Any, Batch], moment: Callable[[int], Moment], first: int, processes: int = 0
-) -> Iterator[Batches[Batch]]:
+) -> Iterator[TimedBatches[Batch]]:
     """Iterate over the batches from step `first` on, made by `processes`, or by a thread if there are fewer than two.
 
     Workers end with the block. Processes are forked when it begins: no other thread may run then, because its locks
@@ -76,17 +76,17 @@ def prefetching_batches(
         with _pool(task, processes) as pool:
             steps = map(moment, itertools.count(first))
             pending = deque(pool.submit(_make_in_worker, next(steps)) for _ in range(_AHEAD_OF_EACH * processes))
-            yield _timed(_in_order(pool, pending, steps))
+            yield _time_waits(_in_order(pool, pending, steps))
         return
     producer = Producer((make_timed(task, moment(step)) for step in itertools.count(first)), _AHEAD, "batches")
     try:
-        yield _timed(iter(producer.take, None))
+        yield _time_waits(iter(producer.take, None))
     finally:
         producer.stop()
         producer.join()
 
 
-def _timed(made: Iterator[TimedBatch[Batch]]) -> Batches[Batch]:
+def _time_waits(made: Iterator[TimedBatch[Batch]]) -> TimedBatches[Batch]:
     while True:
         start = time.perf_counter()
         batch = next(made)
@@ -137,7 +137,7 @@ def _set_up_worker(task: Task[Any, Any], processes: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     cv2.setNumThreads(0)
     torch.set_num_threads(1)
-    stream.keep_less(processes)
+    stream.share_cache(processes)
     _own.append(task)
 
 
@@ -154,12 +154,12 @@ def choose_threads(config: TrainConfig, task: Task[Any, Any], seconds: Callable[
     """
     count, note = config.threads or n_cores(), ""
     if not config.threads and count > 1:
-        count, note = _quicker(count, seconds or _Trial(config, task).seconds)
+        count, note = _choose_count(count, seconds or _Trial(config, task).seconds)
     torch.set_num_threads(count)
     return note
 
 
-def _quicker(cores: int, seconds: Callable[[int], float]) -> tuple[int, str]:
+def _choose_count(cores: int, seconds: Callable[[int], float]) -> tuple[int, str]:
     together, alone = seconds(cores), seconds(1)
     if alone >= _WORTH * together:
         return cores, ""

@@ -89,7 +89,7 @@ class Group:
         """The first rank's value."""
         return self.sums([value if self.is_first else 0.0])[0]
 
-    def on_any(self, value: bool) -> bool:
+    def is_true_anywhere(self, value: bool) -> bool:
         """Whether it is true on any rank. For example, the launcher counts restarts only on the host of the lost
         rank."""
         return self.sums([float(value)])[0] > 0
@@ -104,10 +104,10 @@ class Group:
             check()
         except CancelledError:
             raised = True
-        if self.on_any(raised):
+        if self.is_true_anywhere(raised):
             raise CancelledError(f"stopped on request; {RESUMES}")
 
-    def talking_s(self, wrapped: nn.Module) -> float:
+    def communication_s(self, wrapped: nn.Module) -> float:
         """Seconds of the last step spent waiting for gradients, from PyTorch's record."""
         if not isinstance(wrapped, nn.parallel.DistributedDataParallel):
             return 0.0
@@ -130,7 +130,7 @@ class Group:
         wrapped = nn.parallel.DistributedDataParallel(
             net,
             device_ids=[self.device] if self.device.type == "cuda" else None,
-            **_buffers_stay(),
+            **_broadcast_arguments(),
             gradient_as_bucket_view=True,
             # PowerSGD sends twice per bucket; with several buckets gloo's ranks may disagree on the order
             bucket_cap_mb=ONE_BUCKET_MB if compression == "powersgd" else None,
@@ -147,7 +147,7 @@ class Group:
 ALONE = Group()
 
 
-def _buffers_stay() -> dict[str, Any]:
+def _broadcast_arguments() -> dict[str, Any]:
     """The argument that keeps buffers from being broadcast; its name depends on PyTorch's version (2.13 deprecates
     one)."""
     known = inspect.signature(nn.parallel.DistributedDataParallel.__init__).parameters
@@ -209,13 +209,13 @@ class SharedNorm(nn.BatchNorm2d):
         sums = _all_sum(torch.stack([wide.sum((0, 2, 3)), (wide * wide).sum((0, 2, 3))]))
         exact = sums[0] / count
         mean, variance = exact.float(), (sums[1] / count - exact * exact).clamp_min(0).float()
-        self._remember(mean.detach(), variance.detach() * count / max(1, count - 1))
+        self._update_statistics(mean.detach(), variance.detach() * count / max(1, count - 1))
         scale = torch.rsqrt(variance + self.eps) * self.weight
         moved = values.float() * scale[:, None, None] + (self.bias - mean * scale)[:, None, None]
         return moved.to(values.dtype)
 
     @torch.no_grad()
-    def _remember(self, mean: Tensor, variance: Tensor) -> None:
+    def _update_statistics(self, mean: Tensor, variance: Tensor) -> None:
         assert self.running_mean is not None
         assert self.running_var is not None
         assert self.num_batches_tracked is not None

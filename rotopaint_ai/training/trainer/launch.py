@@ -5,7 +5,7 @@ the parent. Imports only the standard library, except to count GPUs and for PyTo
 before any library starts threads.
 A training step frees and reallocates the same large blocks. By default glibc returns each to the kernel and pays for
 every page again: 1.1-2.3 times the step time on a quiet machine, more on a busy one. SETTINGS prevent that; glibc reads
-them when a process starts, so the command restarts itself once with them (`start_again`). They also limit numpy's
+them when a process starts, so the command restarts itself once with them (`restart_process`). They also limit numpy's
 OpenBLAS to one thread: its threads wait for each other at every small matrix, which costs the prior's models 2.4 times
 the processor time with two threads.
 """
@@ -44,12 +44,12 @@ DONE = "ROTOPAINT_ALLOCATOR"
 BEGAN = "ROTOPAINT_BEGAN"  # start time of the first process, by `time.time`
 
 
-def began() -> float:
+def start_time() -> float:
     """When this command began, by `time.time`, across the restart; call this first."""
     return float(os.environ.get(BEGAN, time.time()))
 
 
-def wanted_environment(environment: Mapping[str, str], platform: str) -> dict[str, str] | None:
+def restart_environment(environment: Mapping[str, str], platform: str) -> dict[str, str] | None:
     """The environment for the restart, or None if it would not help or has happened.
 
     Only glibc reads these settings. A preloaded allocator and settings that a person made are kept.
@@ -59,15 +59,15 @@ def wanted_environment(environment: Mapping[str, str], platform: str) -> dict[st
     return {**SETTINGS, **environment, DONE: "1"}
 
 
-def start_again() -> None:
+def restart_process() -> None:
     """Replace this process by the same command with the settings; returns if there is nothing to gain.
 
     Training commands call it first, before threads start or files are opened.
     """
-    environment = wanted_environment(os.environ, sys.platform)
+    environment = restart_environment(os.environ, sys.platform)
     if environment is None:
         return
-    environment[BEGAN] = str(began())
+    environment[BEGAN] = str(start_time())
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, [sys.executable, "-m", "rotopaint_ai", *sys.argv[1:]], environment)
@@ -176,7 +176,7 @@ def exit_reasons_folder() -> Path | None:
     return Path(os.environ[FOLDER]) if os.environ.get(FOLDER) else None
 
 
-def may_be_mended(error: BaseException) -> bool:
+def is_recoverable(error: BaseException) -> bool:
     """Whether restarting all ranks may help: PyTorch reports a lost rank as a RuntimeError."""
     return isinstance(error, RuntimeError | ConnectionError)
 

@@ -97,7 +97,7 @@ LOG = "log.csv"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LogRow:
     """One line of the log, written at an evaluation: means since the previous one.
 
     `scores`: the task's metrics on validation samples; once those are trained on too, the best earlier ones. `facts`:
@@ -145,7 +145,7 @@ class Reporter:
         self._sink, self._every_s, self._last_s = sink, every_s, time.monotonic()
         self._scores: Mapping[str, float] = {}
 
-    def row(self, row: Row) -> None:
+    def row(self, row: LogRow) -> None:
         """Send a line of the log."""
         self._scores = {name: round(value, 4) for name, value in row.scores.items()}
         self._send(row.event())
@@ -192,11 +192,11 @@ class LogWindow:
         self.waiting += waited
         self.copying += copied
 
-    def row(self, step: int, minutes: float, progress: float, rate: float, talking: float, **tables: Any) -> Row:
+    def row(self, step: int, minutes: float, progress: float, rate: float, talking: float, **tables: Any) -> LogRow:
         """The log line; `talking` in seconds, `tables`: its scores and facts."""
         total = max(self.computing + self.waiting, 1e-9)
         names = self.parts[0] if self.parts else ()
-        return Row(
+        return LogRow(
             step,
             minutes,
             progress,
@@ -221,7 +221,7 @@ def _mean(values: Sequence[Tensor]) -> float:
     return float(torch.stack(list(values)).double().mean()) if values else 0.0
 
 
-def write_log(folder: Path, rows: Sequence[Row]) -> None:
+def write_log(folder: Path, rows: Sequence[LogRow]) -> None:
     """Write the whole log into a training's folder, atomically."""
     lines = [row.content() for row in rows]
     with replacing(folder / LOG) as beside, beside.open("w", newline="", encoding="utf-8") as stream:
@@ -275,8 +275,8 @@ class Profile:
         return text if self.remote is None else f"{text}; {self.remote:.0%} of memory on other NUMA nodes"
 
 
-def profile(
-    rows: Sequence[Row],
+def make_profile(
+    rows: Sequence[LogRow],
     *,
     device: str,
     activations: str,

@@ -118,9 +118,9 @@ def save_onnx(
     """
     traces = {} if traces is None else traces
     known = traces.get(type(model))
-    graph = None if known is None or rewrite else _with_tensors(known, model)
+    graph = None if known is None or rewrite else _replace_tensors(known, model)
     if graph is None:
-        with _quiet(), torch.no_grad():
+        with _silence_exporter(), torch.no_grad():
             program = torch.onnx.export(
                 model,
                 (example,),
@@ -154,7 +154,7 @@ def _inverse_operator(matrix: Any) -> tuple[Any, Any]:
     return Op(Opset(domain, 1), "Inverse", schema)(matrix), constant.Constant(value_int=0)
 
 
-def _with_tensors(trace: onnx.ModelProto, model: nn.Module) -> Any:
+def _replace_tensors(trace: onnx.ModelProto, model: nn.Module) -> Any:
     """An exported graph with the tensors of `model`; None if the shapes differ."""
     graph = ir.from_proto(trace)
     state = model.state_dict()
@@ -202,7 +202,7 @@ def _strip_metadata(proto: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _silence_exporter() -> Iterator[None]:
     """Silence the exporter's logs, warnings and prints; a real failure still raises."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from rotopaint_ai.training.registry import Registry
 
-Build = Callable[[nn.Module, float, float], torch.optim.Optimizer]
+BuildOptimiser = Callable[[nn.Module, float, float], torch.optim.Optimizer]
 Net = TypeVar("Net", bound=nn.Module)
-OPTIMISERS: Registry[Build] = Registry("optimiser")
+OPTIMISERS: Registry[BuildOptimiser] = Registry("optimiser")
 
 
 def _parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:

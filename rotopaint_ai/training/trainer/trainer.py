@@ -24,21 +24,21 @@ from rotopaint_ai.errors import CancelledError, TrainingError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import Sink, warning
 from rotopaint_ai.numa import remote_share
-from rotopaint_ai.training.data.dataset_checks import data_print
+from rotopaint_ai.training.data.dataset_checks import fingerprint_arrays
 from rotopaint_ai.training.trainer.activations import Activations, is_out_of_memory
 from rotopaint_ai.training.trainer.captured import CapturedGradients
 from rotopaint_ai.training.trainer.config import TrainConfig, gives_config
-from rotopaint_ai.training.trainer.cores import Batches, TimedBatch, n_processes, prefetching_batches
+from rotopaint_ai.training.trainer.cores import TimedBatch, TimedBatches, n_processes, prefetching_batches
 from rotopaint_ai.training.trainer.group import ALONE, Group
 from rotopaint_ai.training.trainer.log import (
     KEEPING,
     Budget,
+    LogRow,
     LogWindow,
     Profile,
     Reporter,
-    Row,
     gpu_clock,
-    profile,
+    make_profile,
     write_log,
 )
 from rotopaint_ai.training.trainer.optim import OPTIMISERS, MovingAverage, rate_at
@@ -106,7 +106,7 @@ CHECKPOINT = "checkpoint.pt"
 
 
 @dataclass(frozen=True, slots=True)
-class Trained(Generic[Net]):
+class TrainResult(Generic[Net]):
     """The trained network on the CPU, with its log and speed.
 
     `validated` is the best network by the task's score, and all metrics are measured on it. `net` is the same one,
@@ -116,7 +116,7 @@ class Trained(Generic[Net]):
 
     net: Net
     validated: Net
-    rows: tuple[Row, ...]
+    rows: tuple[LogRow, ...]
     steps: int
     minutes: float
     profile: Profile | None = None
@@ -141,7 +141,7 @@ class Trainer(Generic[Net, Batch]):
         """`budget`: of the command that runs this training; None: the training has its own."""
         self.config, self.task, self.folder, self.group = config, task, folder, group
         self.budget = budget or Budget(config.limit_s)
-        self.data = data_print(task.arrays())
+        self.data = fingerprint_arrays(task.arrays())
         self.net = cast(Net, cast(Any, task.net).to(group.device, memory_format=torch.channels_last))
         self.average = MovingAverage(self.net, config.ema)
         self.objective = group.wrap(
@@ -156,7 +156,7 @@ class Trainer(Generic[Net, Batch]):
         self.best = (float("inf"),) * len(task.scores)
         self.best_state = copy.deepcopy(self.average.net.state_dict()) if task.scores else {}
         self.has_joined = False  # whether held-out samples are trained on
-        self.rows: list[Row] = []
+        self.rows: list[LogRow] = []
         self.making_s, self.reading_s, self.decoding_s = 0.0, 0.0, 0.0  # of batches
         self.operations = Operations()  # of the first step of this process
         self.window = self._new_window()
@@ -168,7 +168,7 @@ class Trainer(Generic[Net, Batch]):
         resume: bool = False,
         sink: Sink = lambda event: None,
         check: Callable[[], None] = lambda: None,
-    ) -> Trained[Net]:
+    ) -> TrainResult[Net]:
         """Train to the end; write a checkpoint and a log to the folder.
 
         `sink` receives each row of the log after its checkpoint is written, and the progress in between. `check` is
@@ -192,7 +192,7 @@ class Trainer(Generic[Net, Batch]):
                 self.step(*next(batches))
                 if self.at % self.config.eval_every == 0 or self.is_over:
                     row = self.evaluate()
-                    self._look_at_clock()
+                    self._read_clock()
                     self.save()
                     report.row(row)  # a reader of this row can rely on the checkpoint
                     self._drop_failed_capture(sink)
@@ -206,9 +206,9 @@ class Trainer(Generic[Net, Batch]):
             self._timed_validation()
         if not self.at:
             self.budget.begin_steps()
-        self._look_at_clock()
+        self._read_clock()
 
-    def _look_at_clock(self) -> None:
+    def _read_clock(self) -> None:
         self.by_clock = self.group.from_first(self.budget.progress())
 
     def _check(self, check: Callable[[], None]) -> None:
@@ -238,14 +238,14 @@ class Trainer(Generic[Net, Batch]):
             report.row(self.evaluate())
         self.has_joined = True
 
-    def batches(self) -> contextlib.AbstractContextManager[Batches[Batch]]:
+    def batches(self) -> contextlib.AbstractContextManager[TimedBatches[Batch]]:
         """This rank's parts of the batches from this step on; the same for the same seed and moments."""
         return prefetching_batches(self.task, self.moment, self.at, n_processes(self.group.device))
 
     def step(self, made: TimedBatch[Batch], waited: float) -> None:
         """One optimiser step. `waited`: seconds spent waiting for the batch."""
         start, batch = time.perf_counter(), made.batch
-        self._note_making(made)
+        self._add_batch_times(made)
         moment = self.moment(self.at)
         for group in self.optimiser.param_groups:
             group["lr"] = self.config.learning_rate * rate_at(moment.progress, warmup=self.config.warmup)
@@ -260,7 +260,7 @@ class Trainer(Generic[Net, Batch]):
         self.at += 1
         taken = time.perf_counter() - start
         self.seconds += taken + waited
-        self._look_at_clock()
+        self._read_clock()
         self.window.add(
             loss,
             self.config.batch,
@@ -285,7 +285,7 @@ class Trainer(Generic[Net, Batch]):
                 f"step {self.at - 1}: the loss is not finite ({shown}); lower learning_rate and start again"
             )
 
-    def _note_making(self, made: TimedBatch[Batch]) -> None:
+    def _add_batch_times(self, made: TimedBatch[Batch]) -> None:
         self.making_s += made.taken_s
         self.reading_s += made.reading_s
         self.decoding_s += made.decoding_s
@@ -299,14 +299,14 @@ class Trainer(Generic[Net, Batch]):
             self.optimiser.zero_grad(set_to_none=True)
             try:
                 if self.captured is not None and self.activations.current == KEEPING:
-                    return _copied(self.captured(inputs))
+                    return _copy_losses(self.captured(inputs))
                 with self.activations.saving():
                     return self._compute(inputs, moment)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
                 refused = " ".join(str(error).split())[:200]
-            if self.group.ranks > 1 or not self.activations.tighten():
+            if self.group.ranks > 1 or not self.activations.save_memory():
                 raise TrainingError(
                     f"step {self.at}: memory ran out ({refused}); set a smaller batch, or activations=offload"
                 )
@@ -329,7 +329,7 @@ class Trainer(Generic[Net, Batch]):
             cast(Any, loss).backward()
         return loss.detach(), parts
 
-    def evaluate(self) -> Row:
+    def evaluate(self) -> LogRow:
         """The log's next row, with the scores of the averaged weights; stores these weights when they are the best so
         far.
 
@@ -337,7 +337,7 @@ class Trainer(Generic[Net, Batch]):
         scores stay.
         """
         scores = self.best if self.has_joined or not self.task.scores else self._validate()
-        talking = self.group.talking_s(self.objective) * len(self.window.losses)
+        talking = self.group.communication_s(self.objective) * len(self.window.losses)
         row = self.window.row(
             self.at,
             self.seconds / 60,
@@ -423,9 +423,9 @@ class Trainer(Generic[Net, Batch]):
         self.at, self.seconds, self.best = state["at"], state["seconds"], tuple(self.best)
         self.budget.resume(*state.get("budget", (self.seconds, 0.0)))
         # rows of version 0.9 and before are tuples with other columns; the log then begins here
-        self.rows = [Row(**row) for row in state.get("rows", ()) if isinstance(row, dict)]
+        self.rows = [LogRow(**row) for row in state.get("rows", ()) if isinstance(row, dict)]
 
-    def result(self) -> Trained[Net]:
+    def result(self) -> TrainResult[Net]:
         """The networks in evaluation mode and contiguous memory format, on the CPU."""
         last = _to_cpu(copy.deepcopy(self.average.net))
         validated = last
@@ -435,7 +435,7 @@ class Trainer(Generic[Net, Batch]):
             validated = _to_cpu(validated)
         net = last if self.has_joined else validated
         reading, decoding = (seconds / max(self.making_s, 1e-9) for seconds in (self.reading_s, self.decoding_s))
-        found = profile(
+        found = make_profile(
             self.rows,
             device="processor" if self.group.device.type == "cpu" else "GPU",
             activations=self.activations.current,
@@ -444,7 +444,7 @@ class Trainer(Generic[Net, Batch]):
             memory_bound=memory_bound_share(self.operations.noted, self.group.device),
             remote=remote_share(),
         )
-        return Trained(net, validated, tuple(self.rows), self.at, self.seconds / 60, found)
+        return TrainResult(net, validated, tuple(self.rows), self.at, self.seconds / 60, found)
 
 
 _NUMBERS = ("at", "seconds", "best", "has_joined")
@@ -462,7 +462,7 @@ class _Objective(nn.Module):
         return self._task[0].loss(self.net, inputs, moment)
 
 
-def _copied(losses: Losses) -> Losses:
+def _copy_losses(losses: Losses) -> Losses:
     """Copies of a recorded step's losses, whose memory the next step overwrites."""
     loss, parts = losses
     return loss.clone(), {name: part.clone() for name, part in parts.items()}

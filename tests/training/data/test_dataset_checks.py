@@ -15,9 +15,9 @@ from rotopaint_ai.training.data.dataset import Dataset, Truth, join, read_datase
 from rotopaint_ai.training.data.dataset_checks import (
     check_dataset,
     check_shapes,
-    disagreement,
     landmark_rows,
-    split_held_out,
+    measure_disagreement,
+    split_off_validation,
 )
 from rotopaint_ai.training.pack.network import TrainOptions
 from rotopaint_ai.training.pack.train import train_pack
@@ -50,7 +50,7 @@ def test_two_labels_of_one_frame(faces: Path, tmp_path: Path) -> None:
     points[..., :2] += np.float32(3.5)
     truth = replace(data.truth, landmarks=data.truth.landmarks + np.float32(3.5), points=points)
     shifted = replace(data, truth=truth)
-    assert disagreement(join([data, shifted]), 2, 2 + len(data)) == pytest.approx(0, abs=1e-6)
+    assert measure_disagreement(join([data, shifted]), 2, 2 + len(data)) == pytest.approx(0, abs=1e-6)
     # samples without a character or a shot are not compared
     nameless = replace(twice, samples=tuple(replace(s, character="", shot="") for s in twice.samples))
     check_dataset(nameless)
@@ -126,7 +126,7 @@ def test_one_picture_on_both_sides(faces: Path, tmp_path: Path) -> None:
 def test_nothing_to_learn_from(faces: Path, tmp_path: Path) -> None:
     data = read_dataset(faces)
     with pytest.raises(TrainingError, match="nothing to train on"):
-        split_held_out(data.subset(data.rows_of("test")))
+        split_off_validation(data.subset(data.rows_of("test")))
     folder = tmp_path / "empty"
     shutil.copytree(faces, folder)
     (folder / "samples.jsonl").write_text("\n")
@@ -180,7 +180,7 @@ def test_a_shape_that_no_frame_knows_with_its_landmarks_is_refused_at_the_door(f
 def test_of_three_frames_the_one_that_can_be_spared_is_held_out(faces: Path) -> None:
     data = read_dataset(faces)
     three = data.subset(data.rows_of("train")[:3])
-    assert [sample.split for sample in split_held_out(three).samples] == ["train", "train", "val"]
+    assert [sample.split for sample in split_off_validation(three).samples] == ["train", "train", "val"]
     column = landmark_rows(data.sheet, data.sheet.shapes[0])[0]
-    held = split_held_out(_without_landmark(three, [1], column))
+    held = split_off_validation(_without_landmark(three, [1], column))
     assert [sample.split for sample in held.samples] == ["train", "val", "train"]

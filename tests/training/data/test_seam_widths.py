@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 from rotopaint_ai.training.data.dataset import Dataset, Sample, ShapeTruth, read_dataset, write_dataset, write_picture
-from rotopaint_ai.training.data.seam_widths import USUAL_SEAM_SHARE, with_seam_widths
+from rotopaint_ai.training.data.seam_widths import USUAL_SEAM_SHARE, add_seam_widths
 
 SIDE = 260
 FACE = 200.0
@@ -52,7 +52,7 @@ def grooves(
 
 
 def shares(data: Dataset) -> tuple[float, float]:
-    wide, thin = (spec.width_share for spec in with_seam_widths(data).sheet.shapes)
+    wide, thin = (spec.width_share for spec in add_seam_widths(data).sheet.shapes)
     assert wide is not None
     assert thin is not None
     return wide, thin
@@ -74,12 +74,12 @@ def test_neither_lens_nor_light_changes_it(tmp_path: Path, how: dict[str, float]
 
 def test_what_is_reported_or_not_to_be_seen_stays(tmp_path: Path) -> None:
     unseen = grooves(tmp_path / "unseen", {"wide": 4.0})
-    assert with_seam_widths(unseen).sheet.shapes[1].width_share == USUAL_SEAM_SHARE
+    assert add_seam_widths(unseen).sheet.shapes[1].width_share == USUAL_SEAM_SHARE
     told = grooves(tmp_path / "told", {"wide": 4.0, "thin": 2.0}, told=3.0)
-    assert with_seam_widths(told) is told
+    assert add_seam_widths(told) is told
     own = replace(SHEET, shapes=tuple(replace(spec, width_share=0.03) for spec in SHEET.shapes))
     named = replace(grooves(tmp_path / "named", {"wide": 4.0, "thin": 2.0}), sheet=own)
-    assert with_seam_widths(named) is named
+    assert add_seam_widths(named) is named
 
 
 def test_a_width_that_a_person_set_in_some_frames_is_that_of_the_others(tmp_path: Path) -> None:

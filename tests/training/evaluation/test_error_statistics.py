@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.training.evaluation.error_statistics import (
+    best_rank_correlation,
     calibration_figures,
-    ceiling,
-    doubts,
     known_rank_correlation,
+    list_doubts,
     per_frame,
     reliability,
-    shown_first,
+    review_figures,
 )
 
 
@@ -28,11 +28,11 @@ def test_bins_of_a_believable_pack_lie_on_the_diagonal() -> None:
     for b in bins:
         assert b["true_px"] == pytest.approx(b["expected_px"], rel=0.05)
     got = known_rank_correlation(true.ravel(), said.ravel())
-    assert got == pytest.approx(ceiling(said.ravel()), abs=0.02)
+    assert got == pytest.approx(best_rank_correlation(said.ravel()), abs=0.02)
 
 
 def test_equal_expected_errors_cannot_rank_anything() -> None:
-    assert ceiling(np.full(500, 2.0)) is None
+    assert best_rank_correlation(np.full(500, 2.0)) is None
     assert known_rank_correlation(np.array([1.0, 2.0]), np.array([1.0, 2.0])) is None  # too few
 
 
@@ -40,14 +40,14 @@ def test_bad_frames_among_those_shown_first() -> None:
     true = np.array([0.5] * 16 + [3.0, 4.0, 5.0, 1.0])
     said = np.array([0.1] * 16 + [9.0, 0.2, 0.3, 8.0])
     # 20 frames: 2 are shown, rows 16 and 19; three frames are bad, one of them is among the two
-    found = shown_first(true, said)
+    found = review_figures(true, said)
     assert found == {
         "frames_worse_than_2_px": 3,
         "frames_shown": 2,
         "of_them_in_worst_tenth_shown": 0.3333,
         "of_those_that_fit": 0.5,
     }
-    assert shown_first(np.ones(20), said)["of_them_in_worst_tenth_shown"] is None
+    assert review_figures(np.ones(20), said)["of_them_in_worst_tenth_shown"] is None
 
 
 def test_landmarks_that_do_not_count_do_not_count() -> None:
@@ -69,12 +69,12 @@ def test_a_badly_trained_pack_reports_it() -> None:
     size = np.linspace(0.5, 4.0, 40)
     good = rng.rayleigh(np.repeat(size[:, None], 30, axis=1)) * np.sqrt(2 / np.pi)
     expected = np.repeat(size[:, None], 30, axis=1)
-    assert doubts(_result(40, good, expected)) == []
-    (unranked,) = doubts(_result(40, good, rng.permutation(expected)))
+    assert list_doubts(_result(40, good, expected)) == []
+    (unranked,) = list_doubts(_result(40, good, rng.permutation(expected)))
     assert "expected errors do not find the bad frames" in unranked
-    (sure_of_itself,) = doubts(_result(40, good, expected / 2))
+    (sure_of_itself,) = list_doubts(_result(40, good, expected / 2))
     assert sure_of_itself.endswith("px off where 1.1 px are expected")
-    (bad,) = doubts(_result(40, good, expected, percent=9.0))
+    (bad,) = list_doubts(_result(40, good, expected, percent=9.0))
     assert bad == "landmarks are 9.0 % of the face off: badly trained, or it knows no such face"
-    (few,) = doubts(_result(1, good[:1], expected[:1]))
+    (few,) = list_doubts(_result(1, good[:1], expected[:1]))
     assert few == "measured on 1 sample: these figures say little"

@@ -50,14 +50,14 @@ def result(**changes: float) -> dict[str, Any]:
 
 
 def worse(new: dict[str, Any], old: dict[str, Any], tolerance: float = 0.05) -> list[tuple[str, str]]:
-    return [(each.where, each.figure) for each in gate.compare(new, old, tolerance) if each.is_worse]
+    return [(each.where, each.figure) for each in gate.compare_packs(new, old, tolerance) if each.is_worse]
 
 
 def test_equal_and_slightly_worse_packs_pass() -> None:
     assert worse(result(), result()) == []
     assert worse(result(shot_mean=1.09, iou=0.885, jitter=0.39), result()) == []
     assert worse(result(shot_mean=0.5, iou=0.99), result()) == []
-    assert "not worse" in gate.text(gate.compare(result(), result()), ("a", "b"))
+    assert "not worse" in gate.gate_text(gate.compare_packs(result(), result()), ("a", "b"))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_shape_that_the_new_pack_lacks_closes_the_gate() -> None:
     new["per_shape"]["seam"]["matte_iou"] = None
     new["per_shot"]["s1"]["shapes_px"]["seam"]["mean"] = None
     assert len(worse(new, result())) == 3
-    assert "absent" in gate.text(gate.compare(new, result()), ("a", "b"))
+    assert "absent" in gate.gate_text(gate.compare_packs(new, result()), ("a", "b"))
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +214,7 @@ def test_names_in_the_tables_neither_break_a_line_nor_steer_the_terminal() -> No
     new, old = result(shot_mean=9.0), result()
     for each in (new, old):
         each["per_shot"] = {"s\n1\x1b[31m": each["per_shot"]["s1"]}
-    assert r"s 1\x1b[31m" in (told := gate.text(gate.compare(new, old), ("a\x1b", "b\n")))
+    assert r"s 1\x1b[31m" in (told := gate.gate_text(gate.compare_packs(new, old), ("a\x1b", "b\n")))
     assert all(line.isprintable() for line in told.split("\n"))
     facts = {"dataset": "d\x1b", "n_samples": 1, "splits": ["test"], "missing": ["m\n\x1b"], "doubts": ["x\x1b"]}
     told = command.figures_table([{**new, **facts, "pack": "p\n\x1b"}])

@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.training.data.dataset import Dataset, Split, read_dataset
 from rotopaint_ai.training.evaluation import gate
-from rotopaint_ai.training.evaluation.gate import AT_LAST, card_frames, has_learned, learned_frames
+from rotopaint_ai.training.evaluation.gate import AT_LAST, card_frames, trained_frames, was_trained_on
 
 
 def measured_on(data: Dataset, split: Split) -> Dataset:
@@ -25,9 +25,9 @@ def measured_on(data: Dataset, split: Split) -> Dataset:
 def test_a_card_lists_its_training_data(faces: Path, split: Split, at_last: bool, is_learned: bool) -> None:
     data = measured_on(read_dataset(faces), split)
     training: dict[str, Any] = {"data": f"corrections + {data.name}", "learned_held_out_at_last": at_last}
-    assert has_learned({"training": training}, data) is is_learned
-    assert not has_learned({"training": {**training, "data": "another show"}}, data)
-    assert not has_learned({}, data)  # a foreign pack lists nothing
+    assert was_trained_on({"training": training}, data) is is_learned
+    assert not was_trained_on({"training": {**training, "data": "another show"}}, data)
+    assert not was_trained_on({}, data)  # a foreign pack lists nothing
 
 
 def test_a_card_names_the_training_frames_of_its_pack_and_the_initial_one(
@@ -44,10 +44,10 @@ def test_a_card_names_the_training_frames_of_its_pack_and_the_initial_one(
     second = {"training": {**card_frames(marked.subset(np.concatenate((train[6:8], val))), tmp_path), AT_LAST: False}}
     wanted = {(s.shot, s.frame) for row in (*train[:4], *train[6:8]) for s in (marked.samples[row],)}
     for row, sample in enumerate(marked.samples):
-        assert has_learned(second, marked.subset(np.array([row]))) is ((sample.shot, sample.frame) in wanted)
+        assert was_trained_on(second, marked.subset(np.array([row]))) is ((sample.shot, sample.frame) in wanted)
     at_last = {"training": {**second["training"], AT_LAST: True}}
-    assert has_learned(at_last, marked.subset(val))
+    assert was_trained_on(at_last, marked.subset(val))
     elsewhere = replace(marked, samples=tuple(replace(sample, shot="test01") for sample in marked.samples))
-    assert not has_learned(at_last, elsewhere)
+    assert not was_trained_on(at_last, elsewhere)
     shot = marked.samples[train[0]].shot
-    assert learned_frames(second, marked)[shot].startswith(str(marked.samples[train[0]].frame))
+    assert trained_frames(second, marked)[shot].startswith(str(marked.samples[train[0]].frame))

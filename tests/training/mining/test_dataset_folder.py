@@ -10,7 +10,7 @@ import pytest
 from rotopaint_ai.errors import RotopaintError, UsageError
 from rotopaint_ai.training.mining.mine import mine
 from rotopaint_ai.training.mining.options import MineOptions
-from rotopaint_ai.training.mining.samples import claimed_dataset
+from rotopaint_ai.training.mining.samples import locked_dataset
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_nothing_is_written_through_a_link_in_a_data_set(tmp_path: Path, name: s
 def test_a_set_that_was_mined_before_is_mined_anew_by_one_at_a_time(tmp_path: Path) -> None:
     # written by a version without a mark
     (tmp_path / "dataset.json").write_text(json.dumps({"format": "rotopaint-dataset"}))
-    with claimed_dataset(tmp_path):
+    with locked_dataset(tmp_path):
         (tmp_path / "dataset.json").unlink()  # as while its pictures are cropped again
         (tmp_path / "images").mkdir()
         (tmp_path / "images" / "a_0001.jpg").touch()
-        with pytest.raises(UsageError, match="another process mines into it"), claimed_dataset(tmp_path):
+        with pytest.raises(UsageError, match="another process mines into it"), locked_dataset(tmp_path):
             pass
-    with claimed_dataset(tmp_path):  # interrupted half-way, and restarted
+    with locked_dataset(tmp_path):  # interrupted half-way, and restarted
         pass

@@ -18,8 +18,8 @@ from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document, nuke
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.training.data.dataset import read_dataset
-from rotopaint_ai.training.mining.label_checks import find_held, lag_of
-from rotopaint_ai.training.mining.mine import Mined, mine
+from rotopaint_ai.training.mining.label_checks import find_held, find_lag
+from rotopaint_ai.training.mining.mine import MineReport, mine
 from rotopaint_ai.training.mining.options import STAGES, Exclusion, MineOptions, ShotContent, choose_val
 from rotopaint_ai.training.mining.sources import read_source
 from rotopaint_ai.training.mining.takes import plate_of
@@ -44,7 +44,7 @@ def _order(character: Character, out: Path, *, coco: bool = True, **more: Any) -
     return MineOptions(sources=sources, out=out, plates=character.plates, **more)
 
 
-def _kinds(mined: Mined) -> set[tuple[str, int, str]]:
+def _kinds(mined: MineReport) -> set[tuple[str, int, str]]:
     return {(shot, frame, issue.kind) for shot, frame, issue in mined.issues}
 
 
@@ -52,7 +52,7 @@ class Whole(NamedTuple):
     """The data set of the whole character, mining's report, and the progress by stage."""
 
     out: Path
-    mined: Mined
+    mined: MineReport
     told: dict[str, list[tuple[int, int]]]
 
 
@@ -159,7 +159,7 @@ def test_a_sheet_is_followed(unedited: Character, whole: Whole, tmp_path: Path) 
     np.testing.assert_allclose(one.points[:, landed, :2], two.points[:, landed, :2], atol=0.3)
 
 
-def _on(mined: Mined, name: str) -> list[int]:
+def _on(mined: MineReport, name: str) -> list[int]:
     spec = next(spec for spec in mined.sheet.shapes if spec.name == name)
     given = {point for point, mark in spec.on_landmarks.items() if mark != f"{name}_p{point}"}
     return [mined.sheet.point_rows()[name].start + point for point in sorted(given)]
@@ -211,9 +211,9 @@ def test_roto_of_another_frame_is_found() -> None:
     rng = np.random.default_rng(0)
     moves = rng.uniform(0.0, 4.0, 30)
     picture = moves + rng.normal(0, 0.1, 30)
-    assert lag_of(moves, np.abs(picture)) == 0
-    assert lag_of(np.concatenate(([0.5], moves[:-1])), np.abs(picture)) == 1
-    assert lag_of(np.append(moves[1:], 0.5), np.abs(picture)) == -1
+    assert find_lag(moves, np.abs(picture)) == 0
+    assert find_lag(np.concatenate(([0.5], moves[:-1])), np.abs(picture)) == 1
+    assert find_lag(np.append(moves[1:], 0.5), np.abs(picture)) == -1
 
 
 def test_roto_held_over_a_moving_plate_is_found() -> None:

@@ -21,7 +21,7 @@ from rotopaint_ai.training.mining.join import join_sources
 from rotopaint_ai.training.mining.mine import mine
 from rotopaint_ai.training.mining.options import MineOptions
 from rotopaint_ai.training.mining.sources import read_source
-from rotopaint_ai.training.mining.takes import renames_of, shot_and_character
+from rotopaint_ai.training.mining.takes import parse_renames, shot_and_character
 
 from .conftest import HEIGHT, WIDTH, Character
 
@@ -97,7 +97,7 @@ def test_a_shape_under_another_name_is_pointed_out_and_can_be_renamed(character:
     mined = mine(order)
     assert any("--rename 'lips=mouth'" in note for note in mined.notes)
     assert not any("eye" in note for note in mined.notes)
-    again = join_sources(order.sources, order.plates, renames=renames_of(["lips=mouth"]))
+    again = join_sources(order.sources, order.plates, renames=parse_renames(["lips=mouth"]))
     assert {name for row in again.rows for name in row.truth.shapes} == {"eye_right", "eye_left", "mouth", "seam"}
     assert not again.notes
 
@@ -105,7 +105,7 @@ def test_a_shape_under_another_name_is_pointed_out_and_can_be_renamed(character:
 @pytest.mark.parametrize("text", ["lips", "=mouth", "lips="])
 def test_an_empty_rename_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="wanted OLD=NEW"):
-        renames_of([text])
+        parse_renames([text])
 
 
 def test_renames_of_what_is_not_there_or_would_stand_twice_are_refused(character: Character) -> None:

@@ -15,7 +15,7 @@ from rotopaint_ai.exchange.puppet_folder import CG, SHOT, TEST
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.mining.mine import mine
 from rotopaint_ai.training.mining.options import MineOptions
-from rotopaint_ai.training.mining.samples import background
+from rotopaint_ai.training.mining.samples import draw_background
 from rotopaint_ai.training.mining.sources import read_source
 
 # Where the points of the data set's frame 0 of shot 0 lie, to the pixel: the eyes and the brows of the picture's left
@@ -149,8 +149,8 @@ def test_all_of_it_becomes_one_data_set(lionel: Path, tmp_path: Path) -> None:
 
 
 def test_backgrounds_come_from_their_seed_and_other_counts_are_refused(tmp_path: Path) -> None:
-    assert np.array_equal(background(32, 3), background(32, 3))
-    assert not np.array_equal(background(32, 3), background(32, 4))
+    assert np.array_equal(draw_background(32, 3), draw_background(32, 3))
+    assert not np.array_equal(draw_background(32, 3), draw_background(32, 4))
     (tmp_path / "CG").mkdir()
     (tmp_path / "CG" / "points-CG-frame000.json").write_text(json.dumps({"points": [[1, 1]] * 46}))
     with pytest.raises(DocumentError, match=r"has 46 points; wanted 43 \(a shot\), 28 \(test\) or 45 \(CG\)"):

@@ -16,7 +16,7 @@ from rotopaint_ai.shapes.deformable_head import fit_head
 from rotopaint_ai.training.models.face_prior import FacePrior, PriorSettings, _apply_step, _covariance_of
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet, LandmarkOutput
 from rotopaint_ai.training.pack import select as selection
-from rotopaint_ai.training.pack.select import Fold, apply, choose_prior, folds
+from rotopaint_ai.training.pack.select import Fold, apply_prior, choose_prior, split_folds
 from rotopaint_ai.training.trainer.onnx_export import export_checked
 
 HEAD = np.random.default_rng(5).normal(0, 1, (30, 3)) * [1.0, 1.2, 0.6]
@@ -56,7 +56,7 @@ def even(found: np.ndarray) -> np.ndarray:
 
 def whole(found: np.ndarray, known: np.ndarray | None = None) -> tuple[Fold, ...]:
     """All samples as one fold, with a head from the keyed frames."""
-    return folds(faces(60, 0) if known is None else known, found, MIRROR, joins=False)
+    return split_folds(faces(60, 0) if known is None else known, found, MIRROR, joins=False)
 
 
 def chosen(parts: Sequence[Fold], *held: np.ndarray) -> FacePrior | None:
@@ -79,7 +79,7 @@ def test_a_hidden_landmark_is_found_by_the_others() -> None:
     seen[:, :8] = 0.05
     prior = FacePrior(head, PriorSettings(error_scale=0.7, noise_floor=0.003))
     known, unknown = (
-        apply(prior, found, np.ones((40, 30)), part, even(found))[0] for part in (seen, np.ones((40, 30)))
+        apply_prior(prior, found, np.ones((40, 30)), part, even(found))[0] for part in (seen, np.ones((40, 30)))
     )
     off = [np.linalg.norm(points - true, axis=2)[:, :8].mean() for points in (known, unknown)]
     assert off[0] < 0.6 * off[1]
@@ -94,7 +94,7 @@ def test_noise_that_no_head_could_show_is_taken_away() -> None:
     error[:, :6] = 4.0  # six landmarks are inaccurate, and the network knows it
     found = true + rng.normal(0, 0.8, true.shape) * error[..., None]
     prior = FacePrior(head, PriorSettings(error_scale=0.8, noise_floor=0.003))
-    drawn, left = apply(prior, found, error, all_seen(found), even(found))
+    drawn, left = apply_prior(prior, found, error, all_seen(found), even(found))
     before, after = (np.linalg.norm(points - true, axis=2) for points in (found, drawn))
     assert after[:, :6].mean() < 0.25 * before[:, :6].mean()  # the other 24 determine their position on a rigid head
     assert after[:, 6:].mean() < before[:, 6:].mean()
@@ -108,7 +108,7 @@ def test_a_landmark_that_contradicts_all_others_counts_less() -> None:
     found = true.copy()
     found[:, 4] += 15.0  # confident and wrong
     prior = FacePrior(head, PriorSettings(error_scale=1.0, noise_floor=0.003))
-    drawn, _ = apply(prior, found, np.full((20, 30), 0.6), all_seen(found), even(found))
+    drawn, _ = apply_prior(prior, found, np.full((20, 30), 0.6), all_seen(found), even(found))
     off = np.linalg.norm(drawn - true, axis=2)
     assert off[:, 4].mean() < 3.0
     assert np.delete(off, 4, axis=1).mean() < 0.5
@@ -119,9 +119,11 @@ def test_places_turns_and_sizes_make_no_difference() -> None:
     assert head is not None
     prior = FacePrior(head, PriorSettings(error_scale=0.5, noise_floor=0.004))
     found = faces(5, 4) + np.random.default_rng(0).normal(0, 1, (5, 30, 2))
-    drawn, left = apply(prior, found, np.ones((5, 30)), all_seen(found), even(found))
+    drawn, left = apply_prior(prior, found, np.ones((5, 30)), all_seen(found), even(found))
     turn = 1.7 * np.array([[0.8, -0.6], [0.6, 0.8]])
-    moved, moved_left = apply(prior, found @ turn.T + [40, -7], np.full((5, 30), 1.7), all_seen(found), even(found))
+    moved, moved_left = apply_prior(
+        prior, found @ turn.T + [40, -7], np.full((5, 30), 1.7), all_seen(found), even(found)
+    )
     np.testing.assert_allclose(moved, drawn @ turn.T + [40, -7], atol=0.02)
     np.testing.assert_allclose(moved_left, left * 1.7, rtol=1e-3)
 
@@ -136,7 +138,7 @@ def test_points_are_drawn_along_their_edges_more_than_off_them() -> None:
     lean = np.log(4.0 / 0.3) * np.stack([np.cos(2 * angle), np.sin(2 * angle)], axis=-1)
     error = np.full((40, 30), 2.0)
     blind, covariance = (
-        apply(
+        apply_prior(
             FacePrior(head, PriorSettings(error_scale=0.7, noise_floor=0.003, anisotropy=anisotropy)),
             found,
             error,
@@ -198,12 +200,12 @@ def test_turns_that_are_seen_too_small_are_stretched() -> None:
         shown.append(np.array(views))
     true, found = shown[0], shown[1] + rng.normal(0, 0.2, shown[1].shape)
     seen, error = np.ones((40, 30)), np.full((40, 30), 1.0)
-    parts = folds(faces(60, 0), found, None, joins=False)
+    parts = split_folds(faces(60, 0), found, None, joins=False)
     best = chosen(parts, found, error, seen, even(found), true, seen)
     assert best is not None
     assert best.settings.extrapolation == 0.01
     drawn = [
-        apply(
+        apply_prior(
             FacePrior(parts[0].head, PriorSettings(error_scale=0.4, noise_floor=0.003, extrapolation=extrapolation)),
             found,
             error,
@@ -225,7 +227,7 @@ def test_landmarks_that_are_no_face_are_drawn_to_finite_places() -> None:
         [rng.normal(0, 1e3, (20, 30, 2)), np.zeros((1, 30, 2)), rng.normal(0, 1, (3, 30, 1)) * np.ones((1, 1, 2))]
     )
     error, seen = np.exp(rng.normal(0, 3, (24, 30))), rng.uniform(0, 1, (24, 30))
-    drawn, left = apply(prior, wild, error, seen, rng.normal(0, 3, (24, 30, 2)))
+    drawn, left = apply_prior(prior, wild, error, seen, rng.normal(0, 3, (24, 30, 2)))
     assert np.isfinite(drawn).all()
     assert np.isfinite(left).all()
 
@@ -261,7 +263,7 @@ def test_a_prior_without_anisotropy_has_no_part_of_it() -> None:
     assert head is not None
     found = faces(3, 1)
     error, seen = np.ones((3, 30)), np.ones((3, 30))
-    drawn, left = apply(
+    drawn, left = apply_prior(
         FacePrior(head, PriorSettings(error_scale=0.5, noise_floor=0.003)), found, error, seen, found * np.nan
     )
     assert np.isfinite(drawn).all()
@@ -278,7 +280,7 @@ def test_unknown_landmarks_of_some_frames_do_no_harm() -> None:
     true, error = faces(20, 5), np.full((20, 30), 1.0)
     found = true + np.random.default_rng(1).normal(0, 1.0, true.shape)
     drawn = [
-        apply(
+        apply_prior(
             FacePrior(head, PriorSettings(error_scale=0.7, noise_floor=0.004)),
             found,
             error,
@@ -297,20 +299,20 @@ def test_a_prior_is_taken_only_where_it_helps() -> None:
     found = true + np.random.default_rng(7).normal(0, 1.2, true.shape)
     prior = chosen(whole(found), found, error, seen, even(found), true, seen)
     assert prior is not None
-    drawn, _ = apply(prior, found, error, seen, even(found))
+    drawn, _ = apply_prior(prior, found, error, seen, even(found))
     assert np.linalg.norm(drawn - true, axis=2).mean() < 0.75 * np.linalg.norm(found - true, axis=2).mean()
     other = whole(found, np.random.default_rng(8).normal(0, 40, (40, 30, 2)))  # frames with nothing in common
     assert chosen(other, true, error, seen, even(true), true, seen) is None
     assert chosen((), found, error, seen, even(found), true, seen) is None
     assert fit_head(faces(5, 0), MIRROR) is None
-    assert folds(faces(5, 0), found, MIRROR, joins=False) == ()
+    assert split_folds(faces(5, 0), found, MIRROR, joins=False) == ()
 
 
 def test_keyed_frames_that_are_too_few_alone_get_no_prior_from_held_out_ones() -> None:
     """The evaluated pack is made of the keyed frames alone, and would have no head for the prior."""
     for n_keyed in (10, 11, 12):
         has_head = fit_head(faces(n_keyed, 0), MIRROR) is not None
-        assert bool(folds(faces(n_keyed, 0), faces(9, 6), MIRROR, joins=True)) == has_head == (n_keyed == 12)
+        assert bool(split_folds(faces(n_keyed, 0), faces(9, 6), MIRROR, joins=True)) == has_head == (n_keyed == 12)
 
 
 def test_a_prior_whose_head_includes_the_held_out_poses_gets_more_weight() -> None:
@@ -319,13 +321,13 @@ def test_a_prior_whose_head_includes_the_held_out_poses_gets_more_weight() -> No
     true = faces(40, 6)
     found = true + np.random.default_rng(7).normal(0, 1.5, true.shape)
     seen, error = np.ones((40, 30)), np.full((40, 30), 2.0)
-    alone = chosen(folds(near, true, MIRROR, joins=False), found, error, seen, even(found), true, seen)
-    joined = chosen(folds(near, true, MIRROR, joins=True), found, error, seen, even(found), true, seen)
+    alone = chosen(split_folds(near, true, MIRROR, joins=False), found, error, seen, even(found), true, seen)
+    joined = chosen(split_folds(near, true, MIRROR, joins=True), found, error, seen, even(found), true, seen)
     assert joined is not None
     if alone is not None:
         more, fewer = joined.settings, alone.settings
         assert more.error_scale > fewer.error_scale or more.noise_floor < fewer.noise_floor
-    parts = folds(near, true, MIRROR, joins=True)
+    parts = split_folds(near, true, MIRROR, joins=True)
     assert sorted(np.concatenate([part.rows for part in parts]).tolist()) == list(range(40))
 
 
@@ -340,7 +342,7 @@ def test_mirrored_faces_count_unless_a_head_is_very_lopsided(lopsided: float, is
     true = np.concatenate([faces(20, 6, head, (-0.6, -0.1)), faces(20, 7, head, (0.1, 0.6))])
     found = true + np.random.default_rng(7).normal(0, 1.5, true.shape)
     seen, error = np.ones((40, 30)), np.full((40, 30), 2.0)
-    kinds = [folds(keyed, true, kind, joins=False) for kind in (mirror, None)]
+    kinds = [split_folds(keyed, true, kind, joins=False) for kind in (mirror, None)]
     choice = choose_prior(kinds, found, error, seen, even(found), true, seen)
     assert choice is not None
     assert choice.prior.mirrored == choice.parts[0].head.mirrored == is_mirrored
@@ -392,6 +394,6 @@ def test_a_landmark_known_only_by_its_mirror_partner_needs_mirrored_faces() -> N
     twins = [1, 0, *range(2, 30)]
     assert fit_head(keyed, None) is None
     assert fit_head(keyed, twins) is not None
-    assert folds(keyed, keyed[:6], None, joins=True) == ()
+    assert split_folds(keyed, keyed[:6], None, joins=True) == ()
     keyed[3, 1] = 100.0
     assert fit_head(keyed, None) is not None

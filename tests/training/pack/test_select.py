@@ -11,7 +11,7 @@ from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 from rotopaint_ai.training.data.dataset import Truth, read_dataset
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.shape_fit import choose_guards
-from rotopaint_ai.training.pack.prepare import fitting_margin
+from rotopaint_ai.training.pack.prepare import choose_margin
 
 NAMES = tuple(f"mark_{k}" for k in range(8))
 SHEET = Sheet("made up", tuple(LandmarkSpec(name) for name in NAMES), (ShapeSpec("line", False, 3),))
@@ -45,11 +45,11 @@ def test_the_crop_holds_all_that_is_keyed_and_no_more(faces: Path) -> None:
     far = data.truth.points.copy()
     far[:, :, :2] = np.nan
     unknown = replace(data, truth=replace(data.truth, points=far))
-    assert fitting_margin(recipe, unknown) == 1.15  # only the landmarks are known
+    assert choose_margin(recipe, unknown) == 1.15  # only the landmarks are known
     wide = data.truth.points.copy()
     middle = data.truth.landmarks.mean(axis=1, keepdims=True)
     wide[..., :2] = middle + (wide[..., :2] - middle) * 3
-    assert fitting_margin(recipe, replace(data, truth=replace(data.truth, points=wide))) == 1.3
+    assert choose_margin(recipe, replace(data, truth=replace(data.truth, points=wide))) == 1.3
     whole = np.concatenate([data.truth.landmarks, data.truth.points[..., :2]], axis=1)
     size = [np.ptp(part, axis=1).max(axis=1) for part in (whole, data.truth.landmarks)]
-    assert fitting_margin(recipe, data) == round(float(np.clip(1.15 * np.median(size[0] / size[1]), 1.0, 1.3)), 3)
+    assert choose_margin(recipe, data) == round(float(np.clip(1.15 * np.median(size[0] / size[1]), 1.0, 1.3)), 3)

@@ -21,7 +21,7 @@ from rotopaint_ai.training.models.fill import task as fill
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.seam import task as seam
 from rotopaint_ai.training.pack import train as making
-from rotopaint_ai.training.pack.network import find_network, task_of
+from rotopaint_ai.training.pack.network import find_network, find_task
 from rotopaint_ai.training.trainer.config import PACK, load_config
 from rotopaint_ai.training.trainer.launch import DONE
 from scripts import shipped_pack
@@ -57,7 +57,7 @@ def test_every_training_is_one_that_its_recipe_knows_and_counts_steps(tmp_path: 
     trainings = [step for step in all_steps(tmp_path, 0.01) if step.command[: len(TRAIN)] == TRAIN]
     tasks = []
     for given in (vars(_parsed(step)) for step in trainings):  # type: ignore[arg-type]
-        tasks.append(task := task_of(given["recipe"]))
+        tasks.append(task := find_task(given["recipe"]))
         network = None if task == PACK else find_network(task).config
         config = (
             load_pack_config(given["recipe"], given["set"])

@@ -17,15 +17,15 @@ from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.jobs import Cancel, Event
 from rotopaint_ai.training.data.dataset import read_dataset
-from rotopaint_ai.training.data.dataset_checks import split_held_out
+from rotopaint_ai.training.data.dataset_checks import split_off_validation
 from rotopaint_ai.training.evaluation.evaluate import measure_pack
 from rotopaint_ai.training.models.backbone import face_places, find_weights, load_pretrained, read_weights
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
-from rotopaint_ai.training.models.landmarks.task import HeldOutPredictions, build_net, seen_error
+from rotopaint_ai.training.models.landmarks.task import HeldOutPredictions, build_net, visible_error
 from rotopaint_ai.training.pack import train as making
 from rotopaint_ai.training.pack.network import TrainOptions
 from rotopaint_ai.training.pack.train import TrainReport, train_pack
-from rotopaint_ai.training.trainer.launch import DONE, SETTINGS, wanted_environment
+from rotopaint_ai.training.trainer.launch import DONE, SETTINGS, restart_environment
 from small_network import SMALL_NETWORK
 
 TINY = [
@@ -223,7 +223,7 @@ def test_a_missing_shipped_pack_is_not_needed(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_ends_of_shots_are_held_out(faces: Path) -> None:
-    data = split_held_out(read_dataset(faces))
+    data = split_off_validation(read_dataset(faces))
     held = [data.samples[row] for row in data.rows_of("val")]
     assert [(s.shot, s.frame) for s in held] == [("shot0", 1023), ("shot1", 1024)]
     assert len(data.rows_of("test")) == 4
@@ -240,14 +240,14 @@ def test_a_folder_that_is_no_pack_is_not_replaced(faces: Path, tmp_path: Path) -
 
 
 def test_the_allocator_is_set_once_and_only_on_linux() -> None:
-    environment = wanted_environment({"HOME": "/x", "MALLOC_TOP_PAD_": "1"}, "linux")
+    environment = restart_environment({"HOME": "/x", "MALLOC_TOP_PAD_": "1"}, "linux")
     assert environment is not None
     assert environment["MALLOC_TOP_PAD_"] == "1"  # a user's own setting stays
     assert set(SETTINGS) <= set(environment)
-    assert wanted_environment(environment, "linux") is None
-    assert wanted_environment({DONE: "1"}, "linux") is None
-    assert wanted_environment({}, "darwin") is None
-    assert wanted_environment({"LD_PRELOAD": "libtcmalloc.so"}, "linux") is None
+    assert restart_environment(environment, "linux") is None
+    assert restart_environment({DONE: "1"}, "linux") is None
+    assert restart_environment({}, "darwin") is None
+    assert restart_environment({"LD_PRELOAD": "libtcmalloc.so"}, "linux") is None
 
 
 def test_held_out_samples_that_tell_nothing_are_named() -> None:
@@ -256,4 +256,4 @@ def test_held_out_samples_that_tell_nothing_are_named() -> None:
         nothing, nothing, nothing, nothing, np.ones(2), nothing[..., None], nothing[..., None], nothing[..., None]
     )
     with pytest.raises(TrainingError, match="held-out samples: no landmark has both"):
-        seen_error(held, np.ones(2))
+        visible_error(held, np.ones(2))

@@ -58,10 +58,10 @@ def test_auto_gives_way_twice_and_then_no_more() -> None:
     net = build_net(PackConfig(), 4)
     activations = Activations("auto", net.blocks())
     steps = [activations.current]
-    while activations.tighten():
+    while activations.save_memory():
         steps.append(activations.current)
     assert steps == ["keep", "checkpoint", "offload"]
-    assert not Activations("keep", net.blocks()).tighten()
+    assert not Activations("keep", net.blocks()).save_memory()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.training.models.landmarks.config import LOSSES, load_pack_config
 from rotopaint_ai.training.models.seam import task as seam
-from rotopaint_ai.training.pack.network import TrainOptions, task_of, train_network
+from rotopaint_ai.training.pack.network import TrainOptions, find_task, train_network
 from rotopaint_ai.training.pack.train import train_pack
 
 from ..conftest import copy_shipped
@@ -134,7 +134,7 @@ def test_a_network_of_a_studio_trains_by_the_same_door(
     (tmp_path / "mynet.py").write_text(NETWORK)
     recipe = tmp_path / "my.yaml"
     recipe.write_text("task: my-seams\nplugins: [mynet.py]\nminutes: null\nsteps: 1\nbatch: 2\n")
-    assert task_of(str(recipe)) == "my-seams"
+    assert find_task(str(recipe)) == "my-seams"
     train_network("my-seams", TrainOptions([str(faces)], tmp_path / "my.onnx", str(recipe)))
     assert json.loads((tmp_path / "my.json").read_text())["steps"] == 1
 
@@ -165,7 +165,7 @@ def test_an_installed_package_that_cannot_be_imported_is_named(tmp_path: Path, m
     monkeypatch.syspath_prepend(tmp_path / "site")
     said = "plugin 'house' of the installed package broken_parts: ZeroDivisionError: division by zero; repair it, or"
     with pytest.raises(UsageError, match=re.escape(said)):
-        task_of("character")
+        find_task("character")
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_plugins_that_cannot_be_run_are_reported(text: str, said: str, tmp_path:
     (tmp_path / "broken.py").write_text("1 / 0\n")
     (tmp_path / "mine.yaml").write_text(text)
     with pytest.raises(UsageError, match=re.escape(said)):
-        task_of(str(tmp_path / "mine.yaml"))
+        find_task(str(tmp_path / "mine.yaml"))
 
 
 def test_a_plugin_of_the_command_line_is_added_to_a_shipped_recipe(

@@ -20,7 +20,7 @@ from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.trainer import roofline, trainer
 from rotopaint_ai.training.trainer.config import override
-from rotopaint_ai.training.trainer.log import LogWindow, Row, gpu_clock, profile
+from rotopaint_ai.training.trainer.log import LogRow, LogWindow, gpu_clock, make_profile
 from rotopaint_ai.training.trainer.roofline import Operations, Roofline, memory_bound_share
 from rotopaint_ai.training.trainer.trainer import Trainer, read_checkpoint, write_checkpoint
 
@@ -36,9 +36,9 @@ TINY = [
 ]
 
 
-def _row(minutes: float, waiting: float, copying: float, talking: float) -> Row:
+def _row(minutes: float, waiting: float, copying: float, talking: float) -> LogRow:
     shares = {"waiting_share": waiting, "copying_share": copying, "talking_share": talking}
-    return Row(1, minutes, 0.0, 0.0, 10.0, 1e-3, **shares, busy_share=0.8, copied_gb_per_s=2.0)
+    return LogRow(1, minutes, 0.0, 0.0, 10.0, 1e-3, **shares, busy_share=0.8, copied_gb_per_s=2.0)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def _row(minutes: float, waiting: float, copying: float, talking: float) -> Row:
 )
 def test_the_largest_share_binds(shares: Any, making: tuple[float, float], activations: str, said: str) -> None:
     of_making = dict(zip(("reading_share", "decoding_share"), making))
-    found = profile([_row(1, *shares)], device="processor", activations=activations, **of_making, remote=0.25)
+    found = make_profile([_row(1, *shares)], device="processor", activations=activations, **of_making, remote=0.25)
     assert found is not None
     assert found.bound_by == said
     assert found.computing == pytest.approx(1 - sum(shares))
@@ -67,7 +67,7 @@ def test_the_largest_share_binds(shares: Any, making: tuple[float, float], activ
 
 @pytest.mark.parametrize(("share", "said"), [(0.3, "arithmetic"), (0.7, "memory bandwidth")])
 def test_compute_bound_and_memory_bound_work_are_distinguished(share: float, said: str) -> None:
-    found = profile([_row(1, 0, 0, 0)], device="GPU", activations="keep", reading_share=0, memory_bound=share)
+    found = make_profile([_row(1, 0, 0, 0)], device="GPU", activations="keep", reading_share=0, memory_bound=share)
     assert found is not None
     assert found.line().startswith(f"bound by {said}: 100.0% computing ({share:.0%} of it memory bandwidth), ")
 
@@ -103,10 +103,10 @@ def test_the_turns_of_other_programs_are_no_part_of_a_roofline() -> None:
 
 def test_lines_of_the_log_weigh_by_their_minutes() -> None:
     rows = [_row(1, 0.9, 0, 0), _row(4, 0.1, 0, 0)]  # one minute, then three
-    found = profile(rows, device="processor", activations="keep", reading_share=0)
+    found = make_profile(rows, device="processor", activations="keep", reading_share=0)
     assert found is not None
     assert found.waiting == pytest.approx(0.3)
-    assert profile([], device="processor", activations="keep", reading_share=0) is None
+    assert make_profile([], device="processor", activations="keep", reading_share=0) is None
 
 
 def test_a_window_reports_the_device_utilisation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,10 +156,10 @@ def test_a_full_disk_is_one_line_and_the_checkpoint_before_stays(
 
 def test_an_unknown_gpu_utilisation_is_reported_as_unknown() -> None:
     silent = replace(_row(1, 0.1, 0, 0), busy_share=0.0)
-    found = profile([silent], device="NVIDIA X", activations="keep", reading_share=0)
+    found = make_profile([silent], device="NVIDIA X", activations="keep", reading_share=0)
     assert found is not None
     assert "how busy NVIDIA X was is unknown (nvidia-ml-py is missing" in found.line()
-    told = profile([silent], device="processor", activations="keep", reading_share=0)
+    told = make_profile([silent], device="processor", activations="keep", reading_share=0)
     assert told is not None
     assert "is unknown" not in told.line()
 

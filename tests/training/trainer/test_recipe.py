@@ -12,13 +12,13 @@ from rotopaint_ai.training.data import augment
 from rotopaint_ai.training.models.landmarks import config as losses
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.task import build_net
-from rotopaint_ai.training.pack.network import find_network, task_of
+from rotopaint_ai.training.pack.network import find_network, find_task
 from rotopaint_ai.training.trainer import config as recipes
 from rotopaint_ai.training.trainer.config import PACK, SHOT, recipe_names
 from rotopaint_ai.training.trainer.optim import OPTIMISERS
 
 
-@pytest.mark.parametrize("name", [name for name in recipe_names() if task_of(name) in (PACK, SHOT)])
+@pytest.mark.parametrize("name", [name for name in recipe_names() if find_task(name) in (PACK, SHOT)])
 def test_every_shipped_recipe_builds(name: str) -> None:
     recipe = load_pack_config(name)
     assert recipe.name == name
@@ -28,7 +28,7 @@ def test_every_shipped_recipe_builds(name: str) -> None:
     assert all(part in losses.LOSSES for part in recipe.losses)
 
 
-@pytest.mark.parametrize("name", [name for name in recipe_names() if task_of(name) not in (PACK, SHOT)])
+@pytest.mark.parametrize("name", [name for name in recipe_names() if find_task(name) not in (PACK, SHOT)])
 def test_every_recipe_of_one_network_is_a_config(name: str) -> None:
     config = recipes.load_config(find_network(name).config, name)
     assert config.name == config.task == name

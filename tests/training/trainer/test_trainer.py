@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from rotopaint_ai.errors import CancelledError, TrainingError, UsageError
 from rotopaint_ai.jobs import Event
-from rotopaint_ai.training.data.dataset_checks import data_print
+from rotopaint_ai.training.data.dataset_checks import fingerprint_arrays
 from rotopaint_ai.training.trainer.activations import Activations
 from rotopaint_ai.training.trainer.captured import CapturedGradients
 from rotopaint_ai.training.trainer.config import TrainConfig
@@ -179,14 +179,14 @@ def test_a_checkpoint_from_other_data_is_not_resumed(tmp_path: Path) -> None:
 
 def test_data_are_reported_apart_by_shape_kind_bytes_and_order() -> None:
     one, two = np.zeros((2, 3), np.float32), np.ones((2, 3), np.float32)
-    assert data_print([one, two]) == data_print([one.copy(), two[::-1][::-1]])
+    assert fingerprint_arrays([one, two]) == fingerprint_arrays([one.copy(), two[::-1][::-1]])
     others: list[list[npt.NDArray[Any]]] = [
         [two, one],
         [one],
         [one.reshape(3, 2), two],
         [one.astype(np.float64), two],
     ]
-    assert len({data_print(each) for each in ([one, two], *others)}) == 5
+    assert len({fingerprint_arrays(each) for each in ([one, two], *others)}) == 5
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ class ShardPictures:
     def data(self, name: str) -> memoryview:
         """The bytes of a picture's file. Raises TrainingError if their CRC is not that of the index."""
         number, member = self.shard_of(name), self._member(name)
-        found = memoryview(self._mapped(number))[member.offset : member.offset + member.size]
+        found = memoryview(self._open_shard(number))[member.offset : member.offset + member.size]
         whole = self._whole.setdefault(number, set())
         if name not in whole:
             if crc32(found) != member.crc32:
@@ -68,7 +68,7 @@ class ShardPictures:
     def fetch(self, name: str, check: Callable[[], None] = lambda: None) -> None:
         """Download the shard that contains a picture if necessary; `check` is called repeatedly and may raise to
         stop."""
-        self._mapped(self.shard_of(name), check)
+        self._open_shard(self.shard_of(name), check)
 
     def picture(self, name: str) -> Picture:
         """A picture: (H, W, 3) RGB. Raises TrainingError if it cannot be decoded."""
@@ -124,7 +124,7 @@ class ShardPictures:
     def _member(self, name: str) -> Member:
         return self.index.shards[self.shard_of(name)].members[name]
 
-    def _mapped(self, number: int, check: Callable[[], None] = lambda: None) -> mmap.mmap:
+    def _open_shard(self, number: int, check: Callable[[], None] = lambda: None) -> mmap.mmap:
         found = self._open.get(number)
         if found is not None:
             return found

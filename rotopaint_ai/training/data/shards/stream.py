@@ -74,23 +74,23 @@ Check = Callable[[], None]
 Size = tuple[int, int]  # width, height
 
 MEMORY_SHARE = 0.4  # share of the machine's memory for decoded pictures
-_keepers = 1  # processes on this machine that each cache pictures
+_cache_sharers = 1  # processes on this machine that each cache pictures
 
 
-def keep_less(processes: int) -> None:
+def share_cache(processes: int) -> None:
     """Limit this process's picture cache to its share among `processes`."""
     global _keepers
-    _keepers = processes
+    _cache_sharers = processes
 
 
 def target_size(size: Size, factor: float) -> Size:
-    """The size of a picture after `smaller`."""
+    """The size of a picture after `shrink_picture`."""
     if factor >= 0.98:
         return size
     return max(1, round(size[0] * factor)), max(1, round(size[1] * factor))
 
 
-def smaller(picture: Picture, factor: float) -> Picture:
+def shrink_picture(picture: Picture, factor: float) -> Picture:
     """A picture shrunk by area averaging; unchanged if the factor is close to 1."""
     size = picture.shape[1], picture.shape[0]
     wanted = target_size(size, factor)
@@ -98,11 +98,11 @@ def smaller(picture: Picture, factor: float) -> Picture:
 
 
 @dataclass(slots=True)
-class Streamed(Sequence[Picture]):
+class PictureStream(Sequence[Picture]):
     """Pictures by row, decoded on demand by `read(row)`, shrunk by their factors and cached.
 
-    `on_disk`: sizes of the pictures that `read` returns. `fetch(row, check)` downloads what a row needs; `bring(row)`
-    reads its bytes into memory.
+    `on_disk`: sizes of the pictures that `read` returns. `fetch(row, check)` downloads what a row needs;
+    `load_bytes(row)` reads its bytes into memory.
     """
 
     read: Callable[[int], Picture]
@@ -110,7 +110,7 @@ class Streamed(Sequence[Picture]):
     factors: Sequence[float]
     fetch: Callable[[int, Check], None] = lambda row, check: None
     budget_bytes: float = field(default_factory=lambda: MEMORY_SHARE * memory_bytes())
-    bring: Callable[[int], None] = lambda row: None
+    load_bytes: Callable[[int], None] = lambda row: None
     _kept: dict[int, Picture] = field(init=False, default_factory=dict)
     _n_bytes: int = field(init=False, default=0)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
@@ -128,17 +128,17 @@ class Streamed(Sequence[Picture]):
         if isinstance(row, slice):
             return [self[at] for at in range(*row.indices(len(self)))]
         kept = self._kept.get(row)
-        return self._decoded(row) if kept is None else kept
+        return self._decode_row(row) if kept is None else kept
 
-    def _decoded(self, row: int) -> Picture:
+    def _decode_row(self, row: int) -> Picture:
         start = time.perf_counter()
-        self.bring(row)
+        self.load_bytes(row)
         came = time.perf_counter()
-        picture = smaller(self.read(row), self.factors[row])
+        picture = shrink_picture(self.read(row), self.factors[row])
         with self._lock:
             self.reading_s += came - start
             self.decoding_s += time.perf_counter() - came
-            if row not in self._kept and self._n_bytes + picture.nbytes <= self.budget_bytes / _keepers:
+            if row not in self._kept and self._n_bytes + picture.nbytes <= self.budget_bytes / _cache_sharers:
                 self._kept[row] = picture
                 self._n_bytes += picture.nbytes
         return picture
@@ -148,13 +148,13 @@ class Streamed(Sequence[Picture]):
         """Width and height of every picture, without decoding."""
         return [target_size(size, factor) for size, factor in zip(self.on_disk, self.factors)]
 
-    def smaller(self, factor: float) -> Streamed:
+    def smaller(self, factor: float) -> PictureStream:
         """The same pictures shrunk again."""
-        return Streamed(self.__getitem__, self.sizes, [factor] * len(self), self.fetch, self.budget_bytes / 4)
+        return PictureStream(self.__getitem__, self.sizes, [factor] * len(self), self.fetch, self.budget_bytes / 4)
 
 
 @dataclass(frozen=True, slots=True)
-class Joined(Sequence[Picture]):
+class PictureChain(Sequence[Picture]):
     """The concatenation of two picture sequences."""
 
     first: Sequence[Picture]
@@ -182,38 +182,38 @@ class Joined(Sequence[Picture]):
         """Width and height of every picture."""
         return [*sizes_of(self.first), *sizes_of(self.second)]
 
-    def smaller(self, factor: float) -> Joined:
+    def smaller(self, factor: float) -> PictureChain:
         """The same pictures shrunk again."""
-        return Joined(made_smaller(self.first, factor), made_smaller(self.second, factor))
+        return PictureChain(shrink_pictures(self.first, factor), shrink_pictures(self.second, factor))
 
 
 def sizes_of(pictures: Sequence[Picture]) -> list[Size]:
     """Width and height of every picture, without decoding."""
-    if isinstance(pictures, (Streamed, Joined)):
+    if isinstance(pictures, (PictureStream, PictureChain)):
         return pictures.sizes
     return [(picture.shape[1], picture.shape[0]) for picture in pictures]
 
 
 def fetch(pictures: Sequence[Picture], row: int, check: Check) -> None:
     """Download what a row needs, if necessary; `check` may raise to stop."""
-    if isinstance(pictures, (Streamed, Joined)):
+    if isinstance(pictures, (PictureStream, PictureChain)):
         pictures.fetch(row, check)
 
 
 def reading_and_decoding_s(pictures: Sequence[Picture]) -> tuple[float, float]:
     """Seconds spent reading bytes into memory and decoding; zero for pictures that were loaded before training."""
-    if isinstance(pictures, Joined):
+    if isinstance(pictures, PictureChain):
         pairs = zip(reading_and_decoding_s(pictures.first), reading_and_decoding_s(pictures.second))
         reading, decoding = (a + b for a, b in pairs)
         return reading, decoding
-    return (pictures.reading_s, pictures.decoding_s) if isinstance(pictures, Streamed) else (0.0, 0.0)
+    return (pictures.reading_s, pictures.decoding_s) if isinstance(pictures, PictureStream) else (0.0, 0.0)
 
 
-def made_smaller(pictures: Sequence[Picture], factor: float) -> Sequence[Picture]:
+def shrink_pictures(pictures: Sequence[Picture], factor: float) -> Sequence[Picture]:
     """Every picture shrunk, now or on first use."""
-    if isinstance(pictures, (Streamed, Joined)):
+    if isinstance(pictures, (PictureStream, PictureChain)):
         return pictures.smaller(factor)
-    return tuple(smaller(picture, factor) for picture in pictures)
+    return tuple(shrink_picture(picture, factor) for picture in pictures)
 
 
 # step -> one row of each shard, in the order of first use from that step on

@@ -52,7 +52,7 @@ class Recoder:
     psnr_db: float = 0.0  # mean over all pictures, in 8-bit sRGB; a lossless picture counts as 99
 
     @property
-    def together(self) -> int:
+    def clip_length(self) -> int:
         """Most pictures of a shot in one file of a tar."""
         return CLIP_LENGTH if self.coding == "h264" else 1
 
@@ -64,7 +64,7 @@ class Recoder:
     def __call__(self, pictures: Sequence[Picture], n_bytes_before: int) -> bytes:
         """Encode one picture (H, W, 3) RGB as a file, or several as a clip; `n_bytes_before`: size of their source
         files."""
-        made = self._coded(pictures)
+        made = self._encode(pictures)
         for picture, again in zip(pictures, self._decode_again(made, len(pictures))):
             kept = again[: picture.shape[0], : picture.shape[1]]
             apart = float(np.mean((kept.astype(np.float32) - picture) ** 2))
@@ -84,7 +84,7 @@ class Recoder:
             return n_bytes_before // (8 if self.coding == "h264" else 1)
         return sample.width * sample.height * (6 if self.coding == "raw" else 3) // 2
 
-    def _coded(self, pictures: Sequence[Picture]) -> bytes:
+    def _encode(self, pictures: Sequence[Picture]) -> bytes:
         if self.coding == "h264":
             return encode_clip(pictures)
         (picture,) = pictures
@@ -124,7 +124,7 @@ def pack_dataset(
     data = read_dataset(folder)
     lines = [line for line in (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines() if line.strip()]
     shards = []
-    for number, rows in enumerate(_groups(data, folder, shard_mb * 1e6, recode)):
+    for number, rows in enumerate(_split_rows(data, folder, shard_mb * 1e6, recode)):
         shards.append(_write_shard(out / FOLDER / f"{number:06}.tar", data, folder, rows, lines, recode, check))
     for name in ("sheet.yaml", "samples.jsonl", "dataset.json"):
         if (folder / name).resolve() != (out / name).resolve():
@@ -134,7 +134,7 @@ def pack_dataset(
     return index
 
 
-def _groups(data: Dataset, folder: Path, limit: float, recode: Recoder | None) -> Iterator[list[int]]:
+def _split_rows(data: Dataset, folder: Path, limit: float, recode: Recoder | None) -> Iterator[list[int]]:
     """Rows of samples, shard by shard; a picture shared by several samples is packed with the first."""
     rows: list[int] = []
     filled = 0.0
@@ -167,17 +167,17 @@ def _write_shard(
     members: dict[str, Member] = {}
     with replacing(path) as beside:
         with tarfile.open(beside, "w", format=tarfile.USTAR_FORMAT) as tar:
-            for run in _rows_together(data, rows, 1 if recode is None else recode.together):
+            for run in _rows_together(data, rows, 1 if recode is None else recode.clip_length):
                 for _ in run:
                     check()
-                suffix, content = _coded_file(folder, [data.samples[row] for row in run], recode)
-                place = _add(tar, f"{run[0]:08}{suffix}", content)
+                suffix, content = _encode_file(folder, [data.samples[row] for row in run], recode)
+                place = _add_member(tar, f"{run[0]:08}{suffix}", content)
                 for number, row in enumerate(run):
                     sample = data.samples[row]
                     in_clip = place._replace(number=number, width=sample.width, height=sample.height)
                     members.setdefault(sample.image, in_clip if suffix == CLIP_SUFFIX else place)
                 truth = "".join(lines[row] + "\n" for row in run) if suffix == CLIP_SUFFIX else lines[run[0]]
-                _add(tar, f"{run[0]:08}.json{'l' if suffix == CLIP_SUFFIX else ''}", truth.encode())
+                _add_member(tar, f"{run[0]:08}.json{'l' if suffix == CLIP_SUFFIX else ''}", truth.encode())
         with beside.open("rb") as stream:
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     return Shard(path.name, path.stat().st_size, sha256, members)
@@ -194,7 +194,7 @@ def _rows_together(data: Dataset, rows: Sequence[int], most: int) -> Iterator[li
         yield from (run[at : at + most] for at in range(0, len(run), most))
 
 
-def _coded_file(folder: Path, samples: Sequence[Sample], recode: Recoder | None) -> tuple[str, bytes]:
+def _encode_file(folder: Path, samples: Sequence[Sample], recode: Recoder | None) -> tuple[str, bytes]:
     """The suffix and bytes of the file for some samples' pictures."""
     sources = [folder / sample.image for sample in samples]
     files = [source.read_bytes() for source in sources]
@@ -215,7 +215,7 @@ def _sample_picture(data: bytes, sample: Sample, source: Path) -> Picture:
     return picture
 
 
-def _add(tar: tarfile.TarFile, name: str, data: bytes) -> Member:
+def _add_member(tar: tarfile.TarFile, name: str, data: bytes) -> Member:
     """Append a file that has equal bytes on every machine; returns the position of its content."""
     facts = tarfile.TarInfo(name)
     facts.size = len(data)

@@ -41,14 +41,14 @@ class DetectorBatch(NamedTuple):
     masks: Array
 
 
-class _Placed(NamedTuple):
+class _PlacedFace(NamedTuple):
     outline: Array
     points: Array
     seen: float
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class CanvasMaker:
     """Makes batches.
 
     `parts`: photometric parts and their probabilities. `together`: probability of several scenes on a canvas. `things`:
@@ -66,13 +66,13 @@ class Batches:
     def batch(self, rows: Sequence[int], draw: Random | Sequence[Random]) -> DetectorBatch:
         """A batch whose canvases start with the scenes `rows`, from one generator for all or one for each."""
         draws = [draw] * len(rows) if isinstance(draw, Random) else draw
-        return _stacked([self.one(row, rng) for row, rng in zip(rows, draws)], self.height, self.width)
+        return _stack_canvases([self.one(row, rng) for row, rng in zip(rows, draws)], self.height, self.width)
 
-    def one(self, row: int, rng: Random) -> tuple[Picture, list[_Placed]]:
+    def one(self, row: int, rng: Random) -> tuple[Picture, list[_PlacedFace]]:
         """A canvas (H, W, 3) and the faces on it."""
         square = np.full((self.width, self.width, 3), GREY, np.uint8)
         band = ((self.width - self.height) // 2, (self.width + self.height) // 2)
-        placed: list[_Placed] = []
+        placed: list[_PlacedFace] = []
         for k, (x0, y0, x1, y1) in enumerate(self._grid_cells(rng)):
             scene = self.scenes[row if k == 0 else int(rng.integers(len(self.scenes)))]
             picture, faces = self._place_scene(scene, x1 - x0, y1 - y0, rng)
@@ -99,7 +99,7 @@ class Batches:
 
     def _place_scene(
         self, scene: DetectionScene, width: int, height: int, rng: Random
-    ) -> tuple[Picture, list[_Placed]]:
+    ) -> tuple[Picture, list[_PlacedFace]]:
         matrix, is_mirrored = self._matrix(scene, width, height, rng)
         border = (cv2.BORDER_CONSTANT, (GREY,) * 3) if rng.random() < 0.5 else (cv2.BORDER_REPLICATE, (0,) * 3)
         picture = _shrunk_warp(scene.picture, matrix, width, height, *border)
@@ -138,15 +138,15 @@ def _shrunk_warp(
     return np.asarray(warped, np.uint8)
 
 
-def _place_face(face: Face, matrix: Array, is_mirrored: bool) -> _Placed:
+def _place_face(face: Face, matrix: Array, is_mirrored: bool) -> _PlacedFace:
     points = face.points.copy()
     points[:, :2] = face.points[:, :2] @ matrix[:, :2].T + matrix[:, 2]
-    return _Placed(
+    return _PlacedFace(
         face.outline @ matrix[:, :2].T + matrix[:, 2], points[MIRRORED] if is_mirrored else points, face.seen
     )
 
 
-def _shift_face(face: _Placed, x: float, y: float, width: float, height: float) -> _Placed:
+def _shift_face(face: _PlacedFace, x: float, y: float, width: float, height: float) -> _PlacedFace:
     """A cell's face in picture coordinates; parts outside the cell count as hidden."""
     box = np.concatenate((face.outline.min(0), face.outline.max(0)))
     cut = np.clip(box, 0, [width, height, width, height])
@@ -156,10 +156,10 @@ def _shift_face(face: _Placed, x: float, y: float, width: float, height: float) 
     inside = ((points[:, :2] > 0) & (points[:, :2] < (width, height))).all(1)
     points[:, :2] += (x, y)
     points[~inside] = np.nan
-    return _Placed(outline, points, min(face.seen, share))
+    return _PlacedFace(outline, points, min(face.seen, share))
 
 
-def _stacked(made: Sequence[tuple[Picture, list[_Placed]]], height: int, width: int) -> DetectorBatch:
+def _stack_canvases(made: Sequence[tuple[Picture, list[_PlacedFace]]], height: int, width: int) -> DetectorBatch:
     n = len(made)
     batch = DetectorBatch(
         np.stack([picture for picture, _ in made]),
@@ -172,11 +172,11 @@ def _stacked(made: Sequence[tuple[Picture, list[_Placed]]], height: int, width: 
     for row, (_, faces) in enumerate(made):
         shown = sorted(faces, key=lambda face: -float(np.ptp(face.outline, axis=0).max()))
         for k, face in enumerate(shown[:MOST_FACES]):
-            _enter(batch, row, k, face)
+            _write_face(batch, row, k, face)
     return batch
 
 
-def _enter(batch: DetectorBatch, row: int, k: int, face: _Placed) -> None:
+def _write_face(batch: DetectorBatch, row: int, k: int, face: _PlacedFace) -> None:
     box = np.concatenate((face.outline.min(0), face.outline.max(0)))
     batch.boxes[row, k] = box
     counts = face.seen >= SEEN and float((box[2:] - box[:2]).min()) >= _SMALLEST_PX

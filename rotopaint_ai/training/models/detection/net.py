@@ -248,9 +248,9 @@ class DetectorNet(nn.Module):
         path = self.smooth["3"](self.laterals[3](found[3]))
         levels = [path]
         for k in (2, 1):
-            path = self.smooth[str(k)](self.laterals[k](found[k]) + _twice(path))
+            path = self.smooth[str(k)](self.laterals[k](found[k]) + _upsample(path))
             levels.append(path)
-        levels.append(F.relu(self.laterals[0](found[0]) + _twice(path)))
+        levels.append(F.relu(self.laterals[0](found[0]) + _upsample(path)))
         return levels[::-1]
 
     def proposals(self, levels: Sequence[Tensor]) -> Dense:
@@ -294,7 +294,7 @@ def cell_centres(height: int, width: int, stride: int, like: Tensor) -> Tensor:
     return torch.stack((xs[None].expand(height, -1), ys[:, None].expand(-1, width)), -1).flatten(0, 1)
 
 
-def _twice(level: Tensor) -> Tensor:
+def _upsample(level: Tensor) -> Tensor:
     return F.interpolate(level, scale_factor=2.0, mode="nearest")
 
 

@@ -74,7 +74,7 @@ def read_scenes(sources: Sequence[str | Path], *, check: Callable[[], None] = la
     found: list[DetectionScene] = []
     for source in sources:
         for scene in _scenes(Path(source)):
-            found.append(_limited(scene))
+            found.append(_limit_size(scene))
             check()
     if not found:
         raise TrainingError(f"{', '.join(map(str, sources))}: no pictures of faces; wanted plates, a data set or shots")
@@ -159,7 +159,7 @@ def _shot(folder: Path) -> Iterator[DetectionScene]:
         yield DetectionScene(one.picture, split_of_shot(folder), one.name, (face,))
 
 
-def _limited(scene: DetectionScene) -> DetectionScene:
+def _limit_size(scene: DetectionScene) -> DetectionScene:
     factor = min(1.0, _LONGEST / max(scene.picture.shape[:2]))
     if factor == 1.0:
         return scene
@@ -186,13 +186,13 @@ def detection_figures(detector: Any, scenes: Sequence[DetectionScene], width: in
     matches: list[ScoredMatch] = []
     n_faces = 0
     for scene in scenes:
-        wanted = [face for face in scene.faces if _counts(face, scene)]
+        wanted = [face for face in scene.faces if _is_counted(face, scene)]
         n_faces += len(wanted)
-        matches += match_detections(found_in(detector, scene, width, height), scene)
-    return summary(matches, n_faces)
+        matches += match_detections(detect_in_scene(detector, scene, width, height), scene)
+    return summarise_matches(matches, n_faces)
 
 
-def found_in(detector: Any, scene: DetectionScene, width: int, height: int) -> list[FaceFound]:
+def detect_in_scene(detector: Any, scene: DetectionScene, width: int, height: int) -> list[FaceFound]:
     """Faces detected in a scene, in its own pixels."""
     picture, scale = letterbox(scene.picture.astype(np.float32) / 255, width, height)
     with torch.no_grad():
@@ -201,7 +201,7 @@ def found_in(detector: Any, scene: DetectionScene, width: int, height: int) -> l
     return faces_of(cast(Any, rows), scale, lowest=0.05)
 
 
-def _counts(face: Face, scene: DetectionScene) -> bool:
+def _is_counted(face: Face, scene: DetectionScene) -> bool:
     longest = float(np.ptp(face.outline, axis=0).max())
     return face.seen >= SEEN and longest >= SMALLEST_SHARE * max(scene.picture.shape[:2])
 
@@ -216,13 +216,13 @@ def match_detections(found: Sequence[FaceFound], scene: DetectionScene) -> list[
         best = int(np.argmax(overlaps)) if overlaps else -1
         if best >= 0 and overlaps[best] >= OVERLAP:
             face = left.pop(best)
-            matches.append(ScoredMatch(item.score, face, item, not _counts(face, scene)))
+            matches.append(ScoredMatch(item.score, face, item, not _is_counted(face, scene)))
         else:
             matches.append(ScoredMatch(item.score, None, item, False))
     return matches
 
 
-def summary(matches: Sequence[ScoredMatch], n_faces: int) -> dict[str, Any]:
+def summarise_matches(matches: Sequence[ScoredMatch], n_faces: int) -> dict[str, Any]:
     """Metrics of matches, given the number of faces to find; a detection counts from score `SURE`."""
     counted = sorted((m for m in matches if not m.is_passed), key=lambda m: -m.score)
     hits = np.array([m.face is not None for m in counted], float)

@@ -24,8 +24,8 @@ from torch.nn import functional as F
 from rotopaint_ai.landmarks.faces import letterbox
 from rotopaint_ai.training.data.augment import PARTS
 from rotopaint_ai.training.data.dataset_checks import split_samples
-from rotopaint_ai.training.models.backbone import PictureTask, PyramidConfig, total_of
-from rotopaint_ai.training.models.detection.batches import Batches, DetectorBatch
+from rotopaint_ai.training.models.backbone import PictureTask, PyramidConfig, sum_losses
+from rotopaint_ai.training.models.detection.batches import CanvasMaker, DetectorBatch
 from rotopaint_ai.training.models.detection.net import (
     MASK_SCALE,
     MASK_SIDE,
@@ -58,7 +58,7 @@ SLACK = 1.25  # factor by which those ranges overlap
 # IoU above which a region is a face, and below which it is background; regions between are ignored.
 IS_FACE, IS_NEAR = 0.5, 0.3
 _JITTER = 0.12
-N_JUDGED = 8
+N_REGIONS = 8
 
 
 class DetectionTarget(NamedTuple):
@@ -88,8 +88,8 @@ class DetectorOutput(NamedTuple):
     size: tuple[int, int]  # height and width of the picture
 
 
-Part = Callable[[DetectorOutput, DetectionTarget], Tensor]
-LOSSES: Registry[Part] = Registry("detection loss")
+DetectionLoss = Callable[[DetectorOutput, DetectionTarget], Tensor]
+LOSSES: Registry[DetectionLoss] = Registry("detection loss")
 
 
 def forward_heads(
@@ -100,7 +100,7 @@ def forward_heads(
     levels = net.features(pictures_NCHW)
     dense = net.proposals(levels)
     with torch.no_grad():
-        found = best_proposals(Dense(dense.logits.detach(), dense.boxes.detach()), N_JUDGED, width, height)
+        found = best_proposals(Dense(dense.logits.detach(), dense.boxes.detach()), N_REGIONS, width, height)
     true = torch.where(target.counts[..., None], target.boxes, found[:, : target.boxes.shape[1]])
     regions = torch.cat((found, jitter_boxes(true, 2 * _JITTER, noise)), 1)
     logits, moved = net.score_regions(levels, regions)
@@ -297,7 +297,7 @@ class DetectorTask(PictureTask[DetectorNet, DetectorBatch]):
         held_out: Sequence[DetectionScene] = (),
     ) -> None:
         size, turn = (config.width, config.height), config.rotation_deg
-        made = Batches(samples, *size, config.augment, config.together, rotation_deg=turn, things=config.things)
+        made = CanvasMaker(samples, *size, config.augment, config.together, rotation_deg=turn, things=config.things)
         super().__init__(config, net, samples, held_out, made)
 
     @classmethod
@@ -313,7 +313,7 @@ class DetectorTask(PictureTask[DetectorNet, DetectorBatch]):
         """The recipe's losses of all heads."""
         with moment.precision():
             output = forward_heads(net, *inputs, moment.noise())
-            return total_of(LOSSES, output, inputs[1], self.config.losses)
+            return sum_losses(LOSSES, output, inputs[1], self.config.losses)
 
     def metrics(self, net: DetectorNet) -> Mapping[str, Any]:
         """Recall, precision, IoU and keypoint errors on validation scenes."""

@@ -73,7 +73,7 @@ def straighten_view(view: SeamFrame, rng: Rng, size: float) -> StraightenedFrame
     exposure = float(rng.uniform(-1.0, 1.0))
     plate, clean = degrade_pair(resize_picture(view.plate, size), resize_picture(view.clean, size), exposure, rng)
     lines = [(misplace_curve(line * size, rng, rng.uniform(0, 1.8)), half * size) for line, half in view.curves]
-    hole = matte_of(resize_picture(view.seam.astype(np.float32), size) > 8, lines, rng)
+    hole = draw_matte(resize_picture(view.seam.astype(np.float32), size) > 8, lines, rng)
     window = cleanplate.window_of(hole.astype(np.float32), lines)
     if window is None:
         return None
@@ -132,7 +132,7 @@ def misplace_curve(line: Array, rng: Rng, reach: float) -> Array:
     return np.asarray(line + np.stack([np.interp(at, np.arange(len(knots)), knots[:, k]) for k in (0, 1)], 1))
 
 
-def matte_of(seam: Array, lines: Sequence[WideCurve], rng: Rng) -> Array:
+def draw_matte(seam: Array, lines: Sequence[WideCurve], rng: Rng) -> Array:
     """A matte (bool): the true coverage grown by up to 3 px, or strokes along the curves.
 
     Strokes have one width each, from just enough to far too wide, like predicted mattes.
@@ -178,20 +178,20 @@ class Strips:
             return cls(kept["strip"], kept["light"], kept["wanted"])
 
 
-def cut(folders: Sequence[Path], seed: int, *, sizes: int, made_up: int) -> Strips:
+def cut_strips(folders: Sequence[Path], seed: int, *, sizes: int, made_up: int) -> Strips:
     """Cut strips from shots. Raises: TrainingError if they contain none."""
     rng = np.random.default_rng(seed)
     found = [
         part
         for one in straighten_frames(folders, rng, every=1, sizes=sizes, made_up=made_up)
-        for part in _parts(one, rng)
+        for part in _cut_frame(one, rng)
     ]
     if not found:
         raise TrainingError("no seams in those shots; film some: python -m rotopaint_ai.stage seams FOLDER")
     return Strips(*(np.stack(part) for part in zip(*found)))
 
 
-def _parts(one: StraightenedFrame, rng: np.random.Generator) -> Iterator[tuple[Array, Array, Array]]:
+def _cut_frame(one: StraightenedFrame, rng: np.random.Generator) -> Iterator[tuple[Array, Array, Array]]:
     """A straightened frame in pieces of ROWS x COLUMNS, light relative to its exposure, as half floats."""
     scene = one.scene
     known = relight.sources(scene.light_TSC, scene.hole_TS)

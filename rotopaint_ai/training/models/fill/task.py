@@ -29,7 +29,7 @@ from rotopaint_ai.seams import learned_fill
 from rotopaint_ai.seams.learned_fill import N_ANSWERS, N_CHANNELS, TRACE
 from rotopaint_ai.stage.shot_folder import shots_in
 from rotopaint_ai.training.models.backbone import ConvNorm
-from rotopaint_ai.training.models.fill.strips import Strips, cut
+from rotopaint_ai.training.models.fill.strips import Strips, cut_strips
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weights, read_graph
 from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, PartTask, TrainSources, to_tensor
@@ -152,7 +152,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
         torch.manual_seed(seed)
         net = FillNet()
         if config.start is not None:
-            load_written(net, Path(config.start))
+            load_fill(net, Path(config.start))
         return cls(config, net, train, held_out)
 
     def arrays(self) -> Iterator[Array]:
@@ -174,14 +174,14 @@ class FillTask(PartTask[FillNet, FillInputs]):
         return FillInputs(*(to_tensor(part, moment.device) for part in batch))
 
     def loss(self, net: FillNet, inputs: FillInputs, moment: Moment) -> Losses:
-        """Mean of `error_of` over strips, for the network's output."""
+        """Mean of `fill_loss` over strips, for the network's output."""
         with moment.precision():
             answer = net(inputs.strip)
-        return error_of(mix_light(answer, inputs.light[:, :4]), inputs.light, inputs.wanted).mean(), {}
+        return fill_loss(mix_light(answer, inputs.light[:, :4]), inputs.light, inputs.wanted).mean(), {}
 
     def metrics(self, net: FillNet) -> Mapping[str, Any]:
         """The loss on validation strips, for the network and for the table fill."""
-        return figures(net, self.held_out)
+        return fill_figures(net, self.held_out)
 
     def export(self, net: FillNet, path: Path) -> float:
         """Write `fill.onnx` with free sizes. Returns the largest difference to torch on strips of another size.
@@ -198,7 +198,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
             for rows, columns in ((32, 64), (28, 100))
         )
         limits, names = {"answer": _PARITY}, ("strip", ("answer",))
-        # `load_written` reads folded batch norms
+        # `load_fill` reads folded batch norms
         return export_checked(net, path, names, other, limits=limits, example=example, free=free, rewrite=True)
 
 
@@ -223,7 +223,7 @@ def _cached_strips(path: Path, shots: Sequence[Path], seed: int, *, sizes: int, 
     made_from = path.with_suffix(".json")
     wanted = json.dumps({"shots": [str(shot) for shot in shots], "seed": seed, "sizes": sizes, "made_up": made_up})
     if not path.exists() or not made_from.exists() or made_from.read_text(encoding="utf-8") != wanted:
-        cut(shots, seed, sizes=sizes, made_up=made_up).save(path)
+        cut_strips(shots, seed, sizes=sizes, made_up=made_up).save(path)
         write_text(made_from, wanted)
     return Strips.load(path)
 
@@ -254,7 +254,7 @@ def vary_contrast(strip: Tensor, lit: Tensor, rng: np.random.Generator) -> tuple
     return torch.cat([times.reshape(-1, 1, 1, 1) * against, rest], -1), banks + apart
 
 
-def error_of(got: Tensor, lit: Tensor, wanted: Tensor) -> Tensor:
+def fill_loss(got: Tensor, lit: Tensor, wanted: Tensor) -> Tensor:
     """Weighted squared error (N,) of display light in the matte; strips with a stronger seam get a smaller weight.
 
     The weight is the inverse root mean square of the plate's own error: otherwise black grooves would dominate the
@@ -273,10 +273,10 @@ def error_of(got: Tensor, lit: Tensor, wanted: Tensor) -> Tensor:
     damage = (plate - shown) * inside
     off = (damage**2).mean(-1).sum((1, 2)) / count
     much = FAINT * (error + SLOPES * slopes + LINES * lines) / count / torch.sqrt(off + FAINT**2)
-    return much + LEFT * left_of(apart, damage, wanted)
+    return much + LEFT * seam_left(apart, damage, wanted)
 
 
-def left_of(apart: Tensor, damage: Tensor, wanted: Tensor) -> Tensor:
+def seam_left(apart: Tensor, damage: Tensor, wanted: Tensor) -> Tensor:
     """Mean (N,) of the seam's remaining share beyond _LITTLE, over windows of WINDOW columns with a visible seam.
 
     `apart`, `damage`: error of the fill and of the plate (N, T, S, 3), zero outside the matte. The share is
@@ -295,7 +295,7 @@ def left_of(apart: Tensor, damage: Tensor, wanted: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def figures(net: nn.Module, strips: Strips) -> dict[str, float]:
+def fill_figures(net: nn.Module, strips: Strips) -> dict[str, float]:
     """The loss on validation strips, of the network and of the table fill.
 
     `lost`: the share of strips where the network is worse than the table fill.
@@ -308,8 +308,8 @@ def figures(net: nn.Module, strips: Strips) -> dict[str, float]:
             torch.from_numpy(strips.wanted[k : k + 1]),
         )
         answer = net(torch.from_numpy(strips.strip[k : k + 1].astype(np.float32)))
-        learned_N.append(float(error_of(mix_light(answer, lit[:, :4]), lit, wanted)))
-        tables_N.append(float(error_of(lit[:, 0], lit, wanted)))
+        learned_N.append(float(fill_loss(mix_light(answer, lit[:, :4]), lit, wanted)))
+        tables_N.append(float(fill_loss(lit[:, 0], lit, wanted)))
     lost = np.mean(np.array(learned_N) > np.array(tables_N))
     return {
         "learned": float(np.mean(learned_N)),
@@ -319,7 +319,7 @@ def figures(net: nn.Module, strips: Strips) -> dict[str, float]:
     }
 
 
-def load_written(net: FillNet, path: Path) -> None:
+def load_fill(net: FillNet, path: Path) -> None:
     """Load the weights of a `fill.onnx`, whose batch norms are folded into convolutions and stay frozen.
 
     Raises: TrainingError for any other network.

@@ -34,8 +34,8 @@ class LandmarkTarget(NamedTuple):
     weight: Tensor
 
 
-Part = Callable[[LandmarkOutput, LandmarkTarget], Tensor]
-LOSSES: Registry[Part] = Registry("loss")
+LandmarkLoss = Callable[[LandmarkOutput, LandmarkTarget], Tensor]
+LOSSES: Registry[LandmarkLoss] = Registry("loss")
 
 
 def make_target(

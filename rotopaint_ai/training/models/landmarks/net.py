@@ -23,8 +23,8 @@ from torch.nn import functional as F
 from rotopaint_ai.training.models.backbone import ConvNorm, PyramidNet, conv_blocks
 from rotopaint_ai.training.registry import Registry
 
-Build = Callable[[int, Any], "LandmarkNet"]  # from the number of landmarks and the recipe's config
-HEADS: Registry[Build] = Registry("landmark head")
+BuildHead = Callable[[int, Any], "LandmarkNet"]  # from the number of landmarks and the recipe's config
+HEADS: Registry[BuildHead] = Registry("landmark head")
 
 
 class LandmarkOutput(NamedTuple):
@@ -100,12 +100,12 @@ class Reader(nn.Module):
         output = self.net(torch.cat((crop_NCHW, torch.flip(crop_NCHW, (3,)))))
         halves = [part.unflatten(0, (2, -1)) for part in output[:4]]
         plain, mirrored = (Reading(*(half[at] for half in halves)) for at in (0, 1))
-        other = self._unmirrored(mirrored, crop_NCHW.shape[3])
+        other = self._unmirror(mirrored, crop_NCHW.shape[3])
         apart = (other.points - plain.points).norm(dim=2) > self.agree * crop_NCHW.shape[3]
         share = 0.5 * (apart.float().mean(1) < 0.5).float()[:, None, None]
         return Reading(*(_blend(one, two, share) for one, two in zip(plain, other)))
 
-    def _unmirrored(self, mirrored: Reading, side: int) -> Reading:
+    def _unmirror(self, mirrored: Reading, side: int) -> Reading:
         points, log_scale, visible, anisotropy = (part.index_select(1, self.order) for part in mirrored)
         flipped = torch.stack((side - points[..., 0], points[..., 1]), 2)
         return Reading(flipped, log_scale, visible, torch.stack((anisotropy[..., 0], -anisotropy[..., 1]), 2))
@@ -161,7 +161,7 @@ COARSE_STRIDE = 4
 FINE_STRIDE = 2
 
 
-def mean_place(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def soft_argmax(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Soft-argmax of [N, L, H, W] logits, in cells with the centre of the first at 0.5.
 
     Returns the mean position [N, L, 2] (x, y), its deviation [N, L] (root of the sum of variances) and the
@@ -245,7 +245,7 @@ class CoarseToFineNet(LandmarkNet):
     def locate(self, features: Sequence[Tensor], neck: Tensor, jitter: Tensor | None) -> LandmarkOutput:
         """As `LandmarkNet.locate`; `jitter` is added to the centres of the fine windows."""
         logits = F.conv2d(neck, self.heat_of_landmark[..., None, None])
-        place, spread, coarse_log = mean_place(logits)
+        place, spread, coarse_log = soft_argmax(logits)
         coarse = place * COARSE_STRIDE
         centre = coarse.detach() if jitter is None else coarse.detach() + jitter
         points, fine_spread, fine_log, corner = coarse, spread, None, centre
@@ -265,11 +265,11 @@ class CoarseToFineNet(LandmarkNet):
         cells = fine.permute(0, 2, 3, 1).reshape(-1, fine.shape[1]).index_select(0, rows.flatten())
         patches = cells.view(n, n_landmarks, self.window**2, -1)
         logits = torch.matmul(patches, self.fine_of_landmark.to(patches.dtype)[..., None])
-        logits = logits.view(n, n_landmarks, self.window, self.window) + self._fade(centre, corner)
-        place, spread, fine_log = mean_place(logits)
+        logits = logits.view(n, n_landmarks, self.window, self.window) + self._window_weight(centre, corner)
+        place, spread, fine_log = soft_argmax(logits)
         return corner + place * FINE_STRIDE, spread, fine_log, corner
 
-    def _fade(self, centre: Tensor, corner: Tensor) -> Tensor:
+    def _window_weight(self, centre: Tensor, corner: Tensor) -> Tensor:
         """Logarithm [N, L, p, p] of a weight that falls to zero over the window's outermost cells.
 
         The window lies on whole cells and jumps by a cell as its centre moves. Cells that enter or leave have weight

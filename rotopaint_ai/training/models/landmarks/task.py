@@ -56,7 +56,7 @@ class HeldOutError(NamedTuple):
 CENTRE_JITTER = 0.5  # standard deviation of the fine windows' centres in training, in coarse cells
 
 
-def as_input(crops: npt.NDArray[np.uint8], device: torch.device = CPU) -> Tensor:
+def to_input(crops: npt.NDArray[np.uint8], device: torch.device = CPU) -> Tensor:
     """8-bit NHWC crops as the network's float NCHW input (channels-last in memory)."""
     return to_tensor(crops, device).permute(0, 3, 1, 2).float().div_(255)
 
@@ -80,7 +80,7 @@ def predict_held_out(
         chosen = rows[start : start + 32]
         batch = straight_batch(memory, chosen.tolist(), recipe.input_size, recipe.crop_margin)
         with contextlib.nullcontext() if exact else precision(recipe, device):
-            output = read(as_input(batch.crops, device))
+            output = read(to_input(batch.crops, device))
         points, log_scale, visible, anisotropy = (value.cpu() for value in output)
         distance = (points - torch.from_numpy(batch.landmarks)).norm(dim=2)
         seen, sides = torch.from_numpy(batch.visible), face_side(batch.landmarks)
@@ -90,7 +90,7 @@ def predict_held_out(
     )
 
 
-def seen_error(held: HeldOutPredictions, faces_px: npt.NDArray[np.float64]) -> HeldOutError:
+def visible_error(held: HeldOutPredictions, faces_px: npt.NDArray[np.float64]) -> HeldOutError:
     """Errors of the visible landmarks, or of all where none is visible. `faces_px` [N]: sides of the faces in plate
     pixels.
 
@@ -198,7 +198,7 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
         weight = moment.group.sums([float(target.weight.sum())])[0] / moment.group.ranks
         mine, norm = moment.group.share(jitter), torch.tensor(weight, dtype=torch.float32)
         target_on_device = LandmarkTarget(*(to_tensor(part, device) for part in target))
-        return Inputs(as_input(batch.crops, device), to_tensor(mine, device), target_on_device, to_tensor(norm, device))
+        return Inputs(to_input(batch.crops, device), to_tensor(mine, device), target_on_device, to_tensor(norm, device))
 
     def loss(self, net: LandmarkNet, inputs: Inputs, moment: Moment) -> Losses:
         """The recipe's losses over the known landmarks inside the crop."""
@@ -210,7 +210,7 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
         """Errors on some held-out samples."""
         rows = self._evaluated_rows()
         held = predict_held_out(net, self.data.held_out, rows, self.config, exact=False)
-        return tuple(seen_error(held, held.face if self.data.faces_px is None else self.data.faces_px[rows]))
+        return tuple(visible_error(held, held.face if self.data.faces_px is None else self.data.faces_px[rows]))
 
     def _evaluated_rows(self) -> npt.NDArray[np.intp]:
         n = len(self.data.held_out)

@@ -84,7 +84,7 @@ class Examples:
         crop = around(known.astype(np.float64), margin=CROP_MARGIN)
         face = crop.side / CROP_MARGIN * (float(np.exp(rng.normal(0, 0.06))) if augment else 1.0)
         side = COARSE_PICTURE_PX * zoom
-        picture = _cut_codes(self.pictures[row], crop, side, rng if augment else None)
+        picture = _cut_crop(self.pictures[row], crop, side, rng if augment else None)
         found = [item for spec in self._seams() if (item := self._seam(row, spec, face / zoom, rng)) is not None]
         if not found:
             return None
@@ -106,7 +106,7 @@ class Examples:
         points = truth.points[row, sheet.point_rows()[spec.name]].astype(np.float64)
         if not np.isfinite(points).all():
             return None
-        places = places_along(misplace(points, face, rng), face / ALONG, BEYOND)
+        places = places_along(misplace_spline(points, face, rng), face / ALONG, BEYOND)
         if places is None:
             return None
         offset, at = true_offsets(places.pairs, points, face / ACROSS)
@@ -119,7 +119,7 @@ class Examples:
         return places, np.where(hidden | out, np.nan, offset), np.where(unsure & ~out, 0.0, 1.0)
 
 
-def misplace(points: Array, face: float, rng: np.random.Generator) -> Array:
+def misplace_spline(points: Array, face: float, rng: np.random.Generator) -> Array:
     """Control points (P, 6) with an error like a prediction's: a random similarity and smooth bend, 0.3 to 5 % of a
     face."""
     size = face * float(np.exp(rng.uniform(np.log(0.003), np.log(0.05))))
@@ -169,14 +169,14 @@ def true_offsets(places: CurvePlaces, points: Array, step: float) -> tuple[Array
     return offset, np.where(np.isnan(offset), np.clip(places.at, 0, n), u[best])
 
 
-def _cut_codes(picture: Array, crop: Crop, side: int, rng: np.random.Generator | None) -> Array:
+def _cut_crop(picture: Array, crop: Crop, side: int, rng: np.random.Generator | None) -> Array:
     cropped = cut(picture.astype(np.float32) / np.float32(255), (0, 0), crop, side)
     if rng is not None:
-        cropped = degrade(cropped, rng)
+        cropped = degrade_crop(cropped, rng)
     return np.rint(np.clip(cropped, 0, 1) * 255).astype(np.uint8)
 
 
-def degrade(picture: Array, rng: np.random.Generator) -> Array:
+def degrade_crop(picture: Array, rng: np.random.Generator) -> Array:
     """Random lighting, colour, focus, grain and JPEG compression."""
     blur = rng.uniform(-0.8, 1.3) * len(picture) / COARSE_PICTURE_PX
     if blur > 0.3:
@@ -197,7 +197,7 @@ def degrade(picture: Array, rng: np.random.Generator) -> Array:
     return picture
 
 
-def batch_of(examples: Sequence[Example]) -> StripBatch:
+def pad_examples(examples: Sequence[Example]) -> StripBatch:
     """Pad examples of different lengths into one batch."""
     longest = max(len(item.strip) for item in examples)
     strip = np.zeros((len(examples), longest, N_OFFSETS, 3), np.float32)

@@ -27,10 +27,10 @@ from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS
 from rotopaint_ai.seams.placement import GAP, MULTIPLE, ZOOMS, Seam, SeamLook, look, place
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.training.data.dataset import Dataset, Picture, join, read_dataset
-from rotopaint_ai.training.data.dataset_checks import split_held_out
+from rotopaint_ai.training.data.dataset_checks import split_off_validation
 from rotopaint_ai.training.data.shards.stream import reading_and_decoding_s
 from rotopaint_ai.training.models.backbone import ConvNorm
-from rotopaint_ai.training.models.seam.examples import Example, Examples, StripBatch, batch_of
+from rotopaint_ai.training.models.seam.examples import Example, Examples, StripBatch, pad_examples
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weights, read_graph
 from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, PartTask, TrainSources, to_tensor
@@ -69,7 +69,7 @@ class SeamNet(nn.Module):
         return torch.cat([self.where(fine)[:, 0], self.nothing(pooled)[:, 0, :, None]], 2)
 
 
-def seam_net(path: Path) -> SeamNet:
+def load_seam_net(path: Path) -> SeamNet:
     """Load the network of a `seam.onnx`, with its batch norms folded. Raises TrainingError for any other file."""
     graph = read_graph(path)
     firsts = ("fine.0.weight", "middle.0.0.weight", "coarse.0.0.weight")
@@ -81,7 +81,7 @@ def seam_net(path: Path) -> SeamNet:
     return net.eval()
 
 
-def export(net: SeamNet, path: Path) -> float:
+def export_seam(net: SeamNet, path: Path) -> float:
     """Write the network with a free number of rows. Returns the largest difference to torch on a strip of another
     length.
 
@@ -129,7 +129,7 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
     @classmethod
     def prepare(cls, config: SeamConfig, sources: TrainSources) -> SeamTask:
         """Read and split data sets, initialise the network."""
-        data = split_held_out(join([read_dataset(folder) for folder in sources.folders]))
+        data = split_off_validation(join([read_dataset(folder) for folder in sources.folders]))
         torch.manual_seed(config.seed)
         return cls(config, SeamNet(), Examples.of(data))
 
@@ -145,7 +145,7 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
 
     def make_batch(self, moment: Moment) -> StripBatch:
         """This rank's strips."""
-        return batch_of([self._example(rng) for rng in moment.generators()])
+        return pad_examples([self._example(rng) for rng in moment.generators()])
 
     def reading_and_decoding_s(self) -> tuple[float, float]:
         """Seconds spent reading and decoding pictures."""
@@ -181,7 +181,7 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
             item = self.examples.make(int(row), rng, augment=False)
             if item is None:
                 continue
-            logits = net(torch.from_numpy(batch_of([item]).strip))[0].numpy()
+            logits = net(torch.from_numpy(pad_examples([item]).strip))[0].numpy()
             known = item.weight > 0
             seen = np.isfinite(item.offset) & known
             right.append((np.abs(OFFSETS[logits[:, :-1].argmax(axis=1)] - item.offset) <= 2)[seen])
@@ -195,7 +195,7 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
 
     def export(self, net: SeamNet, path: Path) -> float:
         """Write `seam.onnx` with a free number of places."""
-        return export(net, path)
+        return export_seam(net, path)
 
 
 NETWORKS.register("seam")(Network(SeamConfig(), SeamTask.prepare, file="seam.onnx", card=("training", "seam")))
@@ -211,7 +211,7 @@ _NEVER = 1_000_000  # steps: a minute's training needs no checkpoint before its 
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class TuneResult:
     """A tuned network and its error on validation samples before and after.
 
     The error is the mean distance, in steps, from the best offset to the true one, where the seam is visible.
@@ -236,14 +236,14 @@ class TuningTask(SeamTask):
         net.eval()
 
 
-def tune(
+def tune_seam_net(
     dataset: Dataset,
     start: SeamNet,
     *,
     minutes: float,
     seed: int = 0,
     check: Callable[[], None] = lambda: None,
-) -> Tuned | None:
+) -> TuneResult | None:
     """Tune a network on the seams of a data set's `train` samples for `minutes`; None if it has no seams."""
     examples = Examples.of(dataset)
     held = _validation_examples(examples)
@@ -253,7 +253,7 @@ def tune(
     task = TuningTask(config, copy.deepcopy(start).eval(), examples)
     with tempfile.TemporaryDirectory(prefix="rotopaint-seam-") as folder:
         trained = Trainer(config, task, Path(folder)).fit(check=check)
-    return Tuned(trained.net, _mean_miss(start, held), _mean_miss(trained.net, held), trained.steps)
+    return TuneResult(trained.net, _mean_miss(start, held), _mean_miss(trained.net, held), trained.steps)
 
 
 def _validation_examples(examples: Examples) -> list[Example]:
@@ -272,7 +272,7 @@ def _mean_miss(net: nn.Module, held: Sequence[Example]) -> float:
     net.eval()
     distances = []
     for item in held:
-        logits = net(torch.from_numpy(batch_of([item]).strip))[0, : len(item.offset), :-1]
+        logits = net(torch.from_numpy(pad_examples([item]).strip))[0, : len(item.offset), :-1]
         weight = torch.softmax(logits, 1).numpy()
         found = OFFSETS[weight.argmax(axis=1)]
         seen = np.isfinite(item.offset) & (item.weight > 0)
@@ -280,7 +280,7 @@ def _mean_miss(net: nn.Module, held: Sequence[Example]) -> float:
     return float(np.concatenate(distances).mean())
 
 
-def left_as_predicted(
+def find_seams_to_leave(
     held: Dataset,
     pictures: Sequence[Picture],
     places_NLC: Array,

@@ -24,11 +24,11 @@ from rotopaint_ai.training.models.backbone import (
     PictureTask,
     PyramidConfig,
     PyramidNet,
-    total_of,
+    sum_losses,
 )
 from rotopaint_ai.training.models.segmentation.views import (
+    CropMaker,
     Crops,
-    Cutter,
     SegmentationView,
     read_views,
     segmentation_figures,
@@ -153,8 +153,8 @@ class SegmentationTarget(NamedTuple):
     edges: Tensor
 
 
-Part = Callable[[SegmentationOutput, SegmentationTarget], Tensor]
-LOSSES: Registry[Part] = Registry("segmentation loss")
+SegmentationLoss = Callable[[SegmentationOutput, SegmentationTarget], Tensor]
+LOSSES: Registry[SegmentationLoss] = Registry("segmentation loss")
 
 
 def segmentation_target(seam: Tensor, face: Tensor) -> SegmentationTarget:
@@ -279,7 +279,7 @@ class SegmentationTask(PictureTask[GatedNet, Crops]):
     ) -> None:
         geometry = Geometry((config.scale_low, config.scale_high), config.shift, config.rotation_deg, 0.5, 0.1, 0.3)
         margin = config.crop_margin * config.window / config.input_size
-        cutter = Cutter(samples, config.window, margin, geometry, config.augment)
+        cutter = CropMaker(samples, config.window, margin, geometry, config.augment)
         super().__init__(config, net, samples, held_out, cutter)
 
     @classmethod
@@ -295,7 +295,7 @@ class SegmentationTask(PictureTask[GatedNet, Crops]):
     def loss(self, net: GatedNet, inputs: tuple[Tensor, SegmentationTarget], moment: Moment) -> Losses:
         """The recipe's losses of classes and edges."""
         with moment.precision():
-            return total_of(LOSSES, net(inputs[0]), inputs[1], self.config.losses)
+            return sum_losses(LOSSES, net(inputs[0]), inputs[1], self.config.losses)
 
     def metrics(self, net: GatedNet) -> Mapping[str, Any]:
         """Boundary F and IoU on validation views."""
@@ -309,7 +309,7 @@ class SegmentationTask(PictureTask[GatedNet, Crops]):
 
         Raises: TrainingError if the file's outputs differ from the network's.
         """
-        straight = Cutter(self.held_out, self.config.input_size, self.config.crop_margin, STRAIGHT, {})
+        straight = CropMaker(self.held_out, self.config.input_size, self.config.crop_margin, STRAIGHT, {})
         rows = range(min(4, len(self.held_out)))
         crops = straight.batch(rows, np.random.default_rng(0)).pictures
         sample = crops.astype(np.float32) / np.float32(255)

@@ -82,10 +82,12 @@ def _of_shot(folder: Path) -> Iterator[SegmentationView]:
     for one in filmed_faces(folder):
         seam, marks = read_seam(one.path), np.array(list(one.landmarks.values()))
         if len(marks) >= 5:
-            yield _tight(one.picture, seam, one.outline, marks, one.name, split_of_shot(folder))
+            yield _crop_to_face(one.picture, seam, one.outline, marks, one.name, split_of_shot(folder))
 
 
-def _tight(picture: Array, seam: Array, outline: Array, landmarks: Array, name: str, split: str) -> SegmentationView:
+def _crop_to_face(
+    picture: Array, seam: Array, outline: Array, landmarks: Array, name: str, split: str
+) -> SegmentationView:
     """The part of a plate around its face, to save memory."""
     low, high = np.minimum(outline.min(0), landmarks.min(0)), np.maximum(outline.max(0), landmarks.max(0))
     room = _ROOM * float((high - low).max())
@@ -117,14 +119,14 @@ def _of_dataset(data: Dataset) -> Iterator[SegmentationView]:
             continue
         seam = np.zeros((sample.height, sample.width), np.float32)
         for k in seams:
-            _draw_view(seam, data.truth.points[n, rows[data.sheet.shapes[k].name]], float(data.truth.width[n, k]))
+            _draw_seam(seam, data.truth.points[n, rows[data.sheet.shapes[k].name]], float(data.truth.width[n, k]))
         shape = flatten(outline.astype(float), True, TOLERANCE_PX)
         covered = np.rint(np.minimum(seam, 1) * 255).astype(np.uint8)
         marks = data.truth.landmarks[n][known]
         yield SegmentationView(data.picture(n), sample.split, sample.image, covered, shape, marks)
 
 
-def _draw_view(seam: Array, points: Array, width_px: float) -> None:
+def _draw_seam(seam: Array, points: Array, width_px: float) -> None:
     if not np.isfinite(points).all() or not np.isfinite(width_px):
         return
     size = seam.shape[1], seam.shape[0]
@@ -144,7 +146,7 @@ class Crops(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Cutter:
+class CropMaker:
     """Cuts crops of `size_px` from views; `parts`: photometric parts and their probabilities."""
 
     views: Sequence[SegmentationView]
@@ -178,7 +180,7 @@ def segmentation_figures(
     segment: Callable[[Array], Sequence[Array]], views: Sequence[SegmentationView], size_px: int, margin: float
 ) -> dict[str, Any]:
     """Metrics on the nominal crops of views, in crop pixels; `segment` has the inputs and outputs of `matte.onnx`."""
-    cutter = Cutter(views, size_px, margin, STRAIGHT, {})
+    cutter = CropMaker(views, size_px, margin, STRAIGHT, {})
     rng = np.random.default_rng(0)
     rows = [_crop_metrics(segment, *cutter.one(view, rng)) for view in views]
     names = rows[0].keys()

@@ -147,7 +147,7 @@ def test_an_index_that_knows_no_checksums_is_refused(folder: Path, tmp_path: Pat
 
 def test_a_clip_is_decoded_in_place_and_is_what_single_pictures_are(packed: Path, tmp_path: Path) -> None:
     data = read_dataset(packed)
-    (pack,) = data.packs
+    (pack,) = data.shard_sets
     names = [sample.image for sample in data.samples[3:9]]  # both JPEG and PNG
     np.testing.assert_array_equal(pack.clip(names, (60, 40)), np.stack([data.picture(row) for row in range(3, 9)]))
     with pytest.raises(TrainingError, match=r"images/a.1004.jpg: is 60x40; wanted 40x60 for a clip of one size"):
@@ -173,7 +173,7 @@ def test_raw_pictures_are_the_same_ones_and_need_no_decoding(packed: Path, folde
     for row in range(N):
         np.testing.assert_array_equal(raw.picture(row), plain.picture(row))
     names = [sample.image for sample in raw.samples[:4]]
-    np.testing.assert_array_equal(raw.packs[0].clip(names, (60, 40))[3], plain.picture(3))
+    np.testing.assert_array_equal(raw.shard_sets[0].clip(names, (60, 40))[3], plain.picture(3))
     assert recode.psnr_db == 99
     tar = tmp_path / "shards/000000.tar"
     broken = bytearray(tar.read_bytes())
@@ -192,7 +192,7 @@ def test_planes_keep_brightness_whole_and_colour_at_half_size(folder: Path, pack
         meant, found = (data.picture(row).astype(float) @ (0.299, 0.587, 0.114) for data in (plain, coded))
         assert np.median(np.abs(meant - found)) < 1  # except where colours leave the cube: these are noise
     names = [sample.image for sample in coded.samples[:4]]
-    pack = coded.packs[0]
+    pack = coded.shard_sets[0]
     np.testing.assert_array_equal(pack.clip(names, (60, 40))[3], coded.picture(3))
     assert index.shards[0].members[names[0]].size == 128 + 60 * 40 * 3 // 2  # numpy's header and the planes
     with pytest.raises(TrainingError, match="is 60x40; wanted 40x60"):
@@ -254,10 +254,10 @@ def test_pictures_of_a_clip_are_decoded_together_and_are_what_single_ones_are(
 ) -> None:
     data = read_dataset(clips[1])
     rows = [0, 8, 8, 16]  # of three clips, all 54 x 54
-    found = data.packs[0].clip([data.samples[row].image for row in rows], (54, 54))
+    found = data.shard_sets[0].clip([data.samples[row].image for row in rows], (54, 54))
     np.testing.assert_array_equal(found, np.stack([data.picture(row) for row in rows]))
     with pytest.raises(TrainingError, match="is 54x54; wanted 60x54"):
-        data.packs[0].clip([data.samples[0].image], (60, 54))
+        data.shard_sets[0].clip([data.samples[0].image], (60, 54))
 
 
 def test_webdataset_reads_clips_with_a_line_for_each_picture(clips: tuple[Path, Path, Recoder]) -> None:
@@ -297,7 +297,7 @@ def test_few_shards_stay_open_and_reopened_ones_are_checked_again(
     n_files = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").is_dir() else 0
     for row in (*range(N), *range(N)):
         np.testing.assert_array_equal(data.picture(row), plain.picture(row))
-    assert len(data.packs[0]._open) == 2
+    assert len(data.shard_sets[0]._open) == 2
     if n_files:
         assert len(os.listdir("/proc/self/fd")) <= n_files + 2
     first, member = tmp_path / "shards" / index.shards[0].name, index.shards[0].members[data.samples[0].image]
@@ -720,5 +720,5 @@ def test_training_and_held_out_shards_join_without_being_read(packed: Path) -> N
     halves = [load_pictures(data.subset(np.arange(a, b)), side_px=24, margin=1.3) for a, b in ((0, 12), (12, N))]
     both = shrink_memory(join_memories(*halves), 0.5)
     assert both.groups == data.groups()
-    assert all(not pack._open for pack in data.packs)  # nothing was fetched to concatenate them
+    assert all(not pack._open for pack in data.shard_sets)  # nothing was fetched to concatenate them
     assert both.pictures[N - 1].shape[:2] == sizes_of(both.pictures)[N - 1][::-1]  # height, width; width, height

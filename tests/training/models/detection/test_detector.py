@@ -16,9 +16,9 @@ from rotopaint_ai.cli import train as cli
 from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.landmarks.faces import FaceFound, letterbox
 from rotopaint_ai.training.data.dataset_checks import split_samples
-from rotopaint_ai.training.models.backbone import total_of
+from rotopaint_ai.training.models.backbone import sum_losses
 from rotopaint_ai.training.models.detection import task
-from rotopaint_ai.training.models.detection.batches import MIRRORED, Batches
+from rotopaint_ai.training.models.detection.batches import MIRRORED, CanvasMaker
 from rotopaint_ai.training.models.detection.net import STRIDES, DetectorNet, heat_places
 from rotopaint_ai.training.models.detection.scenes import (
     DetectionScene,
@@ -29,10 +29,10 @@ from rotopaint_ai.training.models.detection.scenes import (
     mask_iou,
     match_detections,
     read_scenes,
-    summary,
+    summarise_matches,
 )
 from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask, as_tensors, build_detector
-from rotopaint_ai.training.pack.network import TrainOptions, check_place, task_of, train_network
+from rotopaint_ai.training.pack.network import TrainOptions, check_place, find_task, train_network
 from rotopaint_ai.training.trainer.cores import make_timed
 from rotopaint_ai.training.trainer.trainer import Trainer
 
@@ -53,8 +53,8 @@ def _scene(*faces: Face, size: tuple[int, int] = (128, 64), split: str = "train"
     return DetectionScene(picture, split, "made up", faces)
 
 
-def _batches(*scenes: DetectionScene) -> Batches:
-    return Batches(scenes, 128, 64, {}, together=0.5)
+def _batches(*scenes: DetectionScene) -> CanvasMaker:
+    return CanvasMaker(scenes, 128, 64, {}, together=0.5)
 
 
 def test_truth_goes_with_the_picture() -> None:
@@ -122,7 +122,7 @@ def test_every_part_of_the_loss_teaches() -> None:
 
 def test_pictures_without_faces_have_a_loss() -> None:
     output, target = _forward(_net(), _batches(_scene()).batch([0] * 2, np.random.default_rng(0)))
-    loss, parts = total_of(task.LOSSES, output, target, dict.fromkeys(task.LOSSES, 1.0))
+    loss, parts = sum_losses(task.LOSSES, output, target, dict.fromkeys(task.LOSSES, 1.0))
     assert torch.isfinite(loss)
     assert parts["propose_box"] == parts["judge_box"] == parts["mask"] == parts["keypoints"] == 0
 
@@ -139,11 +139,11 @@ def test_it_learns_one_picture(tmp_path: Path) -> None:
     )
     net = build_detector(plan)
     with torch.no_grad():
-        before = total_of(task.LOSSES, *_forward(net.train(), _one_batch()), plan.losses)[0]
+        before = sum_losses(task.LOSSES, *_forward(net.train(), _one_batch()), plan.losses)[0]
     trainer = Trainer(plan, DetectorTask(plan, net, fit_scenes()), tmp_path)
     trainer.fit()
     with torch.no_grad():
-        after = total_of(task.LOSSES, *_forward(trainer.net.train(), _one_batch()), plan.losses)[0]
+        after = sum_losses(task.LOSSES, *_forward(trainer.net.train(), _one_batch()), plan.losses)[0]
     assert float(after) < 0.9 * float(before)
 
 
@@ -210,16 +210,16 @@ def _made(folder: Path) -> Path:
 
 
 def test_recipes_name_their_task() -> None:
-    assert task_of(None) == task_of("character") == "pack"
-    assert task_of("detector") == "detector"
-    assert [task_of(name) for name in ("segmentation", "seam", "fill")] == ["segmentation", "seam", "fill"]
+    assert find_task(None) == find_task("character") == "pack"
+    assert find_task("detector") == "detector"
+    assert [find_task(name) for name in ("segmentation", "seam", "fill")] == ["segmentation", "seam", "fill"]
 
 
 def test_wrong_words_are_reported(tmp_path: Path) -> None:
     recipe = tmp_path / "mine.yaml"
     recipe.write_text("task: faces\n")
     with pytest.raises(UsageError, match="task 'faces'; wanted one of pack, shot, detector, segmentation, seam, fill"):
-        task_of(str(recipe))
+        find_task(str(recipe))
     with pytest.raises(TrainingError, match="wanted a model pack to put the model into, or a file name"):
         check_place(tmp_path / "nothing")
     with pytest.raises(UsageError, match="multiples of 32"):
@@ -293,7 +293,7 @@ def test_detections_are_judged_by_hand() -> None:
     one, other = _face(30, 32, 20), _face(90, 32, 30)
     scene = _scene(one, other)
     output = [_found(one, 0.99), _found(one, 0.98), _found(other, 0.97, aside=25), _found(other, 0.96)]
-    result = summary(match_detections(output, scene), 2)
+    result = summarise_matches(match_detections(output, scene), 2)
     # two faces, both found, four detections; hits in order of score: 1 0 0 1
     assert (result["recall"], result["precision"]) == (1.0, 0.5)
     assert result["average_precision"] == pytest.approx(0.5 * 1 + 0.5 * 0.5)

@@ -112,7 +112,7 @@ def test_torch_and_numpy_mix_the_same(laid: list[strips.StraightenedFrame]) -> N
 
 def _strips(laid: list[strips.StraightenedFrame]) -> strips.Strips:
     rng = np.random.default_rng(5)
-    return strips.Strips(*(np.stack(part) for part in zip(*(p for one in laid for p in strips._parts(one, rng)))))
+    return strips.Strips(*(np.stack(part) for part in zip(*(p for one in laid for p in strips._cut_frame(one, rng)))))
 
 
 def test_strips_have_one_size_and_the_true_light_in_the_matte(
@@ -137,7 +137,7 @@ def test_an_untrained_network_keeps_nearly_what_the_tables_painted(laid: list[st
         got = task.mix_light(untrained(torch.from_numpy(cut.strip.astype(np.float32))), lit[:, :4])
     apart = float((got - lit[:, 0]).abs()[cut.wanted].mean())
     assert apart < 0.1  # log light: the other sources have 13 % at first, and offsets are small
-    found = task.figures(untrained, cut)
+    found = task.fill_figures(untrained, cut)
     assert found["strips"] == len(cut.strip)
 
 
@@ -146,17 +146,17 @@ def test_the_truth_has_no_error_and_a_line_costs_more_than_noise(
 ) -> None:
     cut = _strips(laid)
     lit, wanted = torch.from_numpy(cut.light.astype(np.float32)), torch.from_numpy(cut.wanted)
-    assert not task.error_of(lit[:, 4], lit, wanted).any()
+    assert not task.fill_loss(lit[:, 4], lit, wanted).any()
     along = torch.zeros_like(lit[:, 4])
     along[:, 20] = 0.05
     signs = np.random.default_rng(0).choice([-1.0, 1.0], along.shape[2]).astype(np.float32)
     strewn = along * torch.from_numpy(signs)[None, None, :, None]
     every = torch.ones_like(wanted)
-    assert (task.error_of(lit[:, 4] + along, lit, every) > 1.2 * task.error_of(lit[:, 4] + strewn, lit, every)).all()
+    assert (task.fill_loss(lit[:, 4] + along, lit, every) > 1.2 * task.fill_loss(lit[:, 4] + strewn, lit, every)).all()
     line, spread = torch.zeros_like(lit[:, 4]), torch.zeros_like(lit[:, 4])
     line[:, ::4] = 0.02
     spread[:] = 0.01  # a quarter of the rows have twice the error: the same mean square
-    assert (task.error_of(lit[:, 4] + line, lit, every) > task.error_of(lit[:, 4] + spread, lit, every)).all()
+    assert (task.fill_loss(lit[:, 4] + line, lit, every) > task.fill_loss(lit[:, 4] + spread, lit, every)).all()
 
 
 def test_a_turned_batch_is_the_same_seam_seen_another_way(laid: list[strips.StraightenedFrame]) -> None:
@@ -164,11 +164,11 @@ def test_a_turned_batch_is_the_same_seam_seen_another_way(laid: list[strips.Stra
     given = (cut.strip[:4], cut.light[:4], cut.wanted[:4])
     tables = torch.from_numpy(cut.light[:4, 0].astype(np.float32))
     lit, wanted = torch.from_numpy(cut.light[:4].astype(np.float32)), torch.from_numpy(cut.wanted[:4])
-    before = task.error_of(tables, lit, wanted)
+    before = task.fill_loss(tables, lit, wanted)
     kinds = set()
     for seed in range(6):
         strip, other, where = task.flip_strips(*given, np.random.default_rng(seed))
-        assert torch.allclose(task.error_of(other[:, 0], other, where), before, rtol=1e-4)
+        assert torch.allclose(task.fill_loss(other[:, 0], other, where), before, rtol=1e-4)
         assert torch.allclose(strip[..., :3] + (other[:, 3] - other[:, 1]), torch.zeros(1), atol=0.02)
         kinds.add(float(strip[0, 0, 0, 0]))
     assert len(kinds) > 2
@@ -186,7 +186,7 @@ def test_training_moves_the_network_and_another_starts_from_its_file(
     assert np.isfinite(fill.metrics(trained.net)["learned"])
     assert fill.export(trained.net, tmp_path / "fill.onnx") < 1e-3
     again, strip = task.FillNet(), torch.randn(2, 32, 48, learned_fill.N_CHANNELS)
-    task.load_written(again, tmp_path / "fill.onnx")
+    task.load_fill(again, tmp_path / "fill.onnx")
     with torch.no_grad():
         wanted = trained.net.eval()(strip)
         assert torch.allclose(wanted, again.eval()(strip), atol=1e-4)
@@ -209,7 +209,7 @@ def test_shots_marked_val_are_held_out(tmp_path: Path) -> None:
 def test_training_starts_from_no_file_of_another_kind(tmp_path: Path) -> None:
     _write_fill(tmp_path / "other.onnx", learned_fill.N_CHANNELS)
     with pytest.raises(TrainingError, match=r"other\.onnx.*has no weights"):
-        task.load_written(task.FillNet(), tmp_path / "other.onnx")
+        task.load_fill(task.FillNet(), tmp_path / "other.onnx")
 
 
 def test_what_is_left_is_a_share_of_the_damage_where_it_shows() -> None:
@@ -218,9 +218,9 @@ def test_what_is_left_is_a_share_of_the_damage_where_it_shows() -> None:
     wanted = torch.zeros(3, 8, 48, dtype=torch.bool)
     wanted[:, 2:6] = True
     apart = damage * torch.tensor([0.0, 0.55, 1.05])[:, None, None, None]
-    assert task.left_of(apart, damage, wanted).tolist() == pytest.approx([0.0, 0.425, 0.925], abs=1e-5)
-    assert task.left_of(-apart, damage, wanted).tolist() == pytest.approx([0.0] * 3)
-    assert task.left_of(0.1 * apart, 0.1 * damage, wanted).tolist() == pytest.approx([0.0] * 3)  # invisible
+    assert task.seam_left(apart, damage, wanted).tolist() == pytest.approx([0.0, 0.425, 0.925], abs=1e-5)
+    assert task.seam_left(-apart, damage, wanted).tolist() == pytest.approx([0.0] * 3)
+    assert task.seam_left(0.1 * apart, 0.1 * damage, wanted).tolist() == pytest.approx([0.0] * 3)  # invisible
 
 
 def test_contrast_is_against_the_banks_which_stay(laid: list[strips.StraightenedFrame]) -> None:

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("torch")
 
 from rotopaint_ai.inference.pack import CARD, FILL, find_pack, load_pack, sha256
-from rotopaint_ai.training.models.backbone import find_others, find_part
+from rotopaint_ai.training.models.backbone import find_part, find_shared_models
 from rotopaint_ai.training.pack import train as making
 
 
@@ -44,7 +44,7 @@ def test_a_pack_is_written_with_the_fill_it_started_from(tmp_path: Path, monkeyp
         recipe_yaml="",
         samples=faces,
         card={"name": "character", "input_size": 8, "crop_margin": 1.3},
-        others=find_others(None),
+        others=find_shared_models(None),
     )
     written = tmp_path / "character" / FILL
     assert written.read_bytes() == (find_pack(None) / FILL).read_bytes()

@@ -8,7 +8,7 @@ import torch
 
 from rotopaint_ai.training.models.backbone import BACKBONES
 from rotopaint_ai.training.models.landmarks import config as losses
-from rotopaint_ai.training.models.landmarks.net import CoarseToFineNet, CropModel, Reader, anisotropy_of, mean_place
+from rotopaint_ai.training.models.landmarks.net import CoarseToFineNet, CropModel, Reader, anisotropy_of, soft_argmax
 from rotopaint_ai.training.trainer.optim import OPTIMISERS, rate_at
 
 TINY = {"widths": (8, 8, 8, 8, 8), "depths": (1, 1, 1, 1), "neck": 8, "fine": 8, "window": 5}
@@ -17,7 +17,7 @@ TINY = {"widths": (8, 8, 8, 8, 8), "depths": (1, 1, 1, 1), "neck": 8, "fine": 8,
 def test_the_mean_place_of_a_peak_is_its_centre() -> None:
     logits = torch.full((1, 1, 8, 10), -30.0)
     logits[0, 0, 3, 6] = 30.0
-    place, spread, log_p = mean_place(logits)
+    place, spread, log_p = soft_argmax(logits)
     torch.testing.assert_close(place[0, 0], torch.tensor([6.5, 3.5]))
     assert spread.item() < 0.02
     assert abs(log_p.exp().sum().item() - 1) < 1e-5

@@ -15,7 +15,7 @@ from rotopaint_ai.seams.path import N_OFFSETS
 from rotopaint_ai.seams.placement import ACROSS, ALONG, move_places, places_along
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.training.data.dataset import read_dataset, write_dataset
-from rotopaint_ai.training.models.seam.examples import Examples, batch_of, misplace, true_offsets
+from rotopaint_ai.training.models.seam.examples import Examples, misplace_spline, pad_examples, true_offsets
 from rotopaint_ai.training.pack.network import TrainOptions, train_network
 
 from ...conftest import SHEET, write_faces
@@ -27,7 +27,7 @@ def test_true_offsets_lead_back_to_the_truth() -> None:
     face = 120.0
     rng = np.random.default_rng(5)
     for _ in range(8):
-        wrong = misplace(CURVE, face, rng)
+        wrong = misplace_spline(CURVE, face, rng)
         places = places_along(wrong, face / ALONG)
         assert places is not None
         offset, at = true_offsets(places.pairs, CURVE, face / ACROSS)
@@ -50,7 +50,7 @@ def test_offsets_of_a_parallel_curve() -> None:
 def test_examples_label_the_seam_and_unknown_places(tmp_path: Path) -> None:
     data = read_dataset(write_faces(tmp_path / "d", n=4))
     made = [Examples.of(data).make(row, np.random.default_rng(row)) for row in range(4)]
-    strip, target = batch_of([item for item in made if item is not None])
+    strip, target = pad_examples([item for item in made if item is not None])
     assert strip.shape[2:] == (N_OFFSETS, 3)
     assert target.shape == (4, strip.shape[1] // 2, N_OFFSETS + 1)
     sums = target.sum(2)

@@ -19,7 +19,13 @@ from rotopaint_ai.seams.path import N_OFFSETS
 from rotopaint_ai.training.data.dataset import Dataset, Truth, read_dataset
 from rotopaint_ai.training.models.backbone import find_part
 from rotopaint_ai.training.models.seam.examples import Examples
-from rotopaint_ai.training.models.seam.task import SeamNet, export, left_as_predicted, seam_net, tune
+from rotopaint_ai.training.models.seam.task import (
+    SeamNet,
+    export_seam,
+    find_seams_to_leave,
+    load_seam_net,
+    tune_seam_net,
+)
 
 
 def test_a_network_read_from_its_file_is_the_same() -> None:
@@ -29,7 +35,7 @@ def test_a_network_read_from_its_file_is_the_same() -> None:
     session = open_session(path, device="cpu", threads=1, example={"zoomed_strip": strip[:1].numpy()})
     wanted = np.concatenate([session.run(("logits",), {"zoomed_strip": row[None].numpy()})[0] for row in strip])
     with torch.no_grad():
-        np.testing.assert_allclose(seam_net(path)(strip).numpy(), wanted, atol=1e-4)
+        np.testing.assert_allclose(load_seam_net(path)(strip).numpy(), wanted, atol=1e-4)
 
 
 def test_a_network_that_was_taught_can_be_taught_on(tmp_path: Path) -> None:
@@ -38,15 +44,15 @@ def test_a_network_that_was_taught_can_be_taught_on(tmp_path: Path) -> None:
     net = SeamNet()
     strip = torch.randn(3, 24, N_OFFSETS, 3)
     net.train()(strip)  # the norms have statistics
-    export(net, tmp_path / "seam.onnx")
+    export_seam(net, tmp_path / "seam.onnx")
     with torch.no_grad():
-        torch.testing.assert_close(seam_net(tmp_path / "seam.onnx")(strip), net.eval()(strip))
+        torch.testing.assert_close(load_seam_net(tmp_path / "seam.onnx")(strip), net.eval()(strip))
 
 
 def test_a_file_that_is_no_seam_network_is_refused(tmp_path: Path) -> None:
     (tmp_path / "seam.onnx").write_bytes(b"not a graph")
     with pytest.raises(TrainingError, match="copy the pack again"):
-        seam_net(tmp_path / "seam.onnx")
+        load_seam_net(tmp_path / "seam.onnx")
 
 
 def drawn_seams(faces: Path) -> Dataset:
@@ -61,7 +67,7 @@ def test_tuning_reports_its_result(faces: Path) -> None:
     torch.manual_seed(0)
     start = SeamNet().eval()
     before = {name: value.clone() for name, value in start.state_dict().items()}
-    tuned = tune(drawn_seams(faces), start, minutes=0.02)
+    tuned = tune_seam_net(drawn_seams(faces), start, minutes=0.02)
     assert tuned is not None
     assert tuned.steps >= 1
     assert 0 < tuned.before <= 5
@@ -123,7 +129,7 @@ def test_seams_are_placed_where_that_helps(faces: Path, net: nn.Module, still: t
     truth = Truth(np.stack([marks] * 2), np.ones((2, 4), np.float32), points, np.full((2, 2), np.nan, np.float32))
     predicted = points.astype(np.float64)
     predicted[..., 1] += 4.0
-    left = left_as_predicted(
+    left = find_seams_to_leave(
         replace(held, truth=truth),
         [picture, picture],
         truth.landmarks.astype(np.float64),

@@ -17,7 +17,7 @@ from rotopaint_ai.training.data.augment import STRAIGHT, Geometry
 from rotopaint_ai.training.data.dataset_checks import split_samples
 from rotopaint_ai.training.models.segmentation import task as losses
 from rotopaint_ai.training.models.segmentation.task import GatedConv, GatedNet, SegmentationConfig, SegmentationOutput
-from rotopaint_ai.training.models.segmentation.views import Cutter, SegmentationView, read_views
+from rotopaint_ai.training.models.segmentation.views import CropMaker, SegmentationView, read_views
 from rotopaint_ai.training.pack.network import TrainOptions, train_network
 
 
@@ -95,7 +95,7 @@ def _view() -> SegmentationView:
 
 
 def test_labels_move_with_the_crop() -> None:
-    cutter = Cutter([_view()], 96, 1.3, Geometry((0.8, 1.2), 0.05, 25, 0.5, 0.1, 0.3), {})
+    cutter = CropMaker([_view()], 96, 1.3, Geometry((0.8, 1.2), 0.05, 25, 0.5, 0.1, 0.3), {})
     crops = cutter.batch([0] * 8, np.random.default_rng(0))
     green, red = crops.pictures[..., 1] > 150, crops.pictures[..., 0] > 120
     assert ((crops.seam > 0.5) ^ green).mean() < 0.01
@@ -103,8 +103,8 @@ def test_labels_move_with_the_crop() -> None:
 
 
 def test_what_an_occluder_hides_is_no_seam() -> None:
-    bare = Cutter([_view()], 96, 1.3, STRAIGHT, {}).batch([0] * 12, np.random.default_rng(2))
-    crops = Cutter([_view()], 96, 1.3, STRAIGHT, {"occluders": 1.0}).batch([0] * 12, np.random.default_rng(2))
+    bare = CropMaker([_view()], 96, 1.3, STRAIGHT, {}).batch([0] * 12, np.random.default_rng(2))
+    crops = CropMaker([_view()], 96, 1.3, STRAIGHT, {"occluders": 1.0}).batch([0] * 12, np.random.default_rng(2))
     told, untold = ((crops.pictures[seam > 0.9][:, 1] > 150).mean() for seam in (crops.seam, bare.seam))
     assert untold < 0.93 < 0.95 < told  # the rest are soft edges
 

@@ -15,7 +15,7 @@ from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.models.landmarks import config as losses
 from rotopaint_ai.training.models.landmarks.config import PackConfig
-from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, as_input, build_net
+from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net, to_input
 from rotopaint_ai.training.trainer.config import override
 from rotopaint_ai.training.trainer.group import Group
 from rotopaint_ai.training.trainer.launch import NEW_STORE, RESTARTS, has_restarted
@@ -46,7 +46,7 @@ def gradients(folder: Path, group: Group, compression: str) -> None:
     whole = losses.make_target(landmarks, torch.ones(8, 5), torch.ones(5), 64, 0.5)
     mine = losses.LandmarkTarget(*(group.share(part) for part in whole))
     jitter = torch.tensor(rng.normal(0, 2, (8, 5, 2)), dtype=torch.float32)
-    said = model(group.share(as_input(crops)), group.share(jitter))
+    said = model(group.share(to_input(crops)), group.share(jitter))
     norm = group.sums([float(mine.weight.sum())])[0] / group.ranks
     loss, _ = losses.total_loss(said, mine, recipe.losses, norm=torch.tensor(norm))
     loss.backward()
@@ -77,7 +77,7 @@ def low_rank(group: Group) -> None:
 
 def training(folder: Path, group: Group, faces: str, out: str, kill_at: int) -> None:
     """Train the landmark network; before any restart, the last rank kills itself at a step."""
-    first_life = not group.on_any(has_restarted())
+    first_life = not group.is_true_anywhere(has_restarted())
     n_checked = 0
 
     def check() -> None:
@@ -97,7 +97,7 @@ def training(folder: Path, group: Group, faces: str, out: str, kill_at: int) -> 
 def everything(folder: Path, group: Group, faces: str) -> None:
     """Gradients and a complete training, then one that loses its last rank; after the restart, only that one is
     resumed."""
-    if group.on_any(has_restarted()):
+    if group.is_true_anywhere(has_restarted()):
         (folder / "restarted").touch()
     else:
         for compression in ("none", "bf16"):
