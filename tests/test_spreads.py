@@ -12,7 +12,7 @@ from rotopaint_ai import spreads
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.project import Spread, codecs
 from rotopaint_ai.project.state import State
-from rotopaint_ai.shapes.refit import Keys, again, spread_keys
+from rotopaint_ai.shapes.refit import Keys, repeat_propagations, spread_keys
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, RotoDocument, RotoShape, Source
 from rotopaint_ai.spreads import SPREADS, SpreadWay
 from rotopaint_ui.settings.commands import COMMANDS
@@ -54,7 +54,7 @@ def test_a_new_run_carries_on_by_the_way_of_each_spread(copy_way: SpreadWay) -> 
     now = replace(predicted, shapes=(corrected,))
     done = {frame: key(40.0, "propagated") for frame in (3, 5)}
     before = replace(now, shapes=(corrected.with_keys({**corrected.keys, **done}),))
-    found = again(predicted, now, before, [Spread(4, 3, 5, way=copy_way.name)], range(1, 10))
+    found = repeat_propagations(predicted, now, before, [Spread(4, 3, 5, way=copy_way.name)], range(1, 10))
     assert [found.shape("seam").keys[frame].points[0].x for frame in (2, 3, 4, 5, 6)] == [2.0, 40.0, 40.0, 40.0, 6.0]
 
 

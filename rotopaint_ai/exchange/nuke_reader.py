@@ -37,7 +37,7 @@ from rotopaint_ai.exchange.nuke_tree import (
     plain,
     values_of,
 )
-from rotopaint_ai.shapes.edit_layers import seen_through
+from rotopaint_ai.shapes.edit_layers import place_in_layer
 from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 
@@ -350,7 +350,7 @@ def _finished_shape(found: _ShapeSoFar, name: str, first: int, last: int) -> Rot
         subtract=holds_out(found.shape),
         metadata=found.place.as_metadata(),
     )
-    return shape if found.layer is None else seen_through(shape, found.layer)
+    return shape if found.layer is None else place_in_layer(shape, found.layer)
 
 
 def _visible(found: _ShapeSoFar, first: int, last: int) -> dict[int, bool]:

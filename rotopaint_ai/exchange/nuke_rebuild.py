@@ -29,7 +29,7 @@ from rotopaint_ai.exchange.nuke_tree import (
     NukeTransform,
 )
 from rotopaint_ai.shapes.bake import bake_layer
-from rotopaint_ai.shapes.edit_layers import within_layer
+from rotopaint_ai.shapes.edit_layers import to_layer_space
 from rotopaint_ai.shapes.layers import Layer, Matrix, way_back
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, Slopes
 
@@ -249,7 +249,7 @@ def _element(
         motion = Motion([old.transform, *(layer.transform for layer in reversed(above))])
         height = document.height - original.lifts[place.node]
         stays = shape.layer is not None and shape.layer == group
-        within = within_layer(shape) if stays else _within(shape, motion, height, document)
+        within = to_layer_space(shape) if stays else _within(shape, motion, height, document)
         if not stays and len(within.keys) != len(shape.keys):
             losses.append(f"{shape.name}: was edited in a moving layer, so it has a key at every frame there")
         new = nuke_writer.shape_element(within, replace(document, height=height), old.name)
@@ -264,7 +264,7 @@ def _element(
 
 def _as_scripted(shape: RotoShape, before: RotoShape) -> RotoShape:
     """The shape with the keys and the layer of the script, where only its group was moved; else the shape itself."""
-    a, b = within_layer(shape), within_layer(before)
+    a, b = to_layer_space(shape), to_layer_space(before)
     facts = [(each.closed, each.width_px, each.feather_px, each.frames) for each in (a, b)]
     if facts[0] != facts[1] or not all(_are_equal_keys(a.keys[frame], b.keys[frame]) for frame in a.frames):
         return shape

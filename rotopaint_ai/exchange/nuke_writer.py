@@ -36,7 +36,7 @@ from rotopaint_ai.exchange.nuke_tree import (
     NukeTransform,
     as_float32,
 )
-from rotopaint_ai.shapes.edit_layers import within_layer
+from rotopaint_ai.shapes.edit_layers import to_layer_space
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, RotoDocument, RotoShape
 
 NodeKind = Literal["Roto", "RotoPaint"]
@@ -77,7 +77,7 @@ def build_layers(document: RotoDocument, *, layer: str | None = None) -> NodeTre
     check_frames(document, "shapes")
     placed = _shape_paths(document, layer)
     elements = [
-        (placed[shape.name], shape_element(within_layer(shape), document, placed[shape.name][-1]))
+        (placed[shape.name], shape_element(to_layer_space(shape), document, placed[shape.name][-1]))
         for shape in hold_outs_first(document).shapes
         if shape.keys
     ]

@@ -75,7 +75,7 @@ class _Exposure:
     def _mean_landmarks(self) -> FrameLandmarks:
         hand: dict[int, tuple[float, float]] = {}
         for member in self.members:
-            hand = {**_placed_by_hand(member), **hand}
+            hand = {**_hand_rows(member), **hand}
         first = self.members[0]
         if len(self.members) == 1:
             return first
@@ -189,7 +189,7 @@ class _Pair:
 
     @classmethod
     def of(cls, own: FrameLandmarks, other: FrameLandmarks) -> _Pair:
-        variance = _SQUARE_OF_MEAN * (_bounded_errors(own) ** 2 + _bounded_errors(other) ** 2)
+        variance = _SQUARE_OF_MEAN * (_bound_errors(own) ** 2 + _bound_errors(other) ** 2)
         usable = own.is_visible_L & other.is_visible_L
         weight = np.where(usable, 1 / variance, 0.0) if usable.sum() >= 3 else 1 / variance
         carried = _apply(_similarity(other.points_LC, own.points_LC, weight), other.points_LC)
@@ -212,12 +212,12 @@ class _Pair:
         noise_near = noise[near].mean(axis=1)
         motion = np.maximum(self.square_L[near].mean(axis=1) - noise_near, 0.0)
         counts = self.usable_L & (motion <= _CUT * noise_near) & (self.square_L <= _OUTLIER**2 * noise)
-        own_variance = _bounded_errors(self.own) ** 2
+        own_variance = _bound_errors(self.own) ** 2
         error = self.variance_L / _SQUARE_OF_MEAN - own_variance + motion / (noise_scale**2 * _SQUARE_OF_MEAN)
         return np.where(counts, 1 / error, 0.0), self.carried_LC
 
 
-def _bounded_errors(landmarks: FrameLandmarks) -> Array:
+def _bound_errors(landmarks: FrameLandmarks) -> Array:
     return np.maximum(landmarks.expected_error_px_L, _LEAST_ERROR_PX)
 
 
@@ -244,7 +244,7 @@ def _apply(over: Array, points: Array) -> Array:
     return np.asarray(points @ over[:, :2].T + over[:, 2])
 
 
-def _placed_by_hand(member: FrameLandmarks) -> dict[int, tuple[float, float]]:
+def _hand_rows(member: FrameLandmarks) -> dict[int, tuple[float, float]]:
     """Landmarks of a frame that a person placed, by row."""
     return {
         int(row): (float(member.points_LC[row, 0]), float(member.points_LC[row, 1]))
@@ -259,4 +259,4 @@ def _with_value(member: FrameLandmarks, value: FrameLandmarks) -> FrameLandmarks
         points_LC=value.points_LC.copy(),
         expected_error_px_L=value.expected_error_px_L.copy(),
         visible_L=value.visible_L.copy(),
-    ).with_hand(_placed_by_hand(member))
+    ).with_hand(_hand_rows(member))

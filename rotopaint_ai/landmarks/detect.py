@@ -96,7 +96,7 @@ class Follower:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the next exposure will also be predicted in shifted crops (`moved_crops`)."""
+        """Whether the next exposure will also be predicted in shifted crops (`jitter_crops`)."""
         return self.limits.instability < inf and not self._is_a_face
 
     def step(
@@ -205,7 +205,7 @@ class Follower:
         limit = self.limits.instability
         if limit == inf or (self._is_a_face and is_followed):
             return None
-        share = instability([reading, *self._read_all(rgb, origin, moved_crops(reading.crop))])
+        share = instability([reading, *self._read_all(rgb, origin, jitter_crops(reading.crop))])
         if not self._is_a_face:
             self._instabilities.append(share)
             share = max(median(self._instabilities), 0.0 if is_followed else share)
@@ -254,7 +254,7 @@ def read_pictures(
 def _reading(crop: Crop, points: Picture, errors: Picture, visible: Picture, size_px: int) -> FaceReading:
     """A model's output in plate space; non-finite or far values become the crop's centre, hidden, with a maximal
     error."""
-    is_near = lie_near(crop.to_plate(points, size_px), crop)
+    is_near = are_near(crop.to_plate(points, size_px), crop)
     is_finite = bool(is_near and np.isfinite(errors).all() and np.isfinite(visible).all())
     if not is_finite:
         points, errors, visible = np.full_like(points, size_px / 2), np.full_like(errors, size_px), visible * 0
@@ -267,14 +267,14 @@ def _reading(crop: Crop, points: Picture, errors: Picture, visible: Picture, siz
     )
 
 
-def lie_near(points_PC: Array, crop: Crop) -> bool:
+def are_near(points_PC: Array, crop: Crop) -> bool:
     """Whether points (P, 2) are finite and within `FARTHEST` sides of a crop's centre."""
     return bool(
         np.isfinite(points_PC).all() and np.abs(points_PC - (crop.x, crop.y)).max(initial=0) <= FARTHEST * crop.side
     )
 
 
-def moved_crops(crop: Crop) -> list[Crop]:
+def jitter_crops(crop: Crop) -> list[Crop]:
     """Shifted and larger crops: a real face is predicted at the same position in each of them."""
     side = crop.side * _MOVED_SCALE
     return [Crop(crop.x + dx * crop.side, crop.y + dy * crop.side, side) for dx, dy in _MOVES]

@@ -123,7 +123,7 @@ def faces_of(rows: Sequence[Array], scale: float, *, lowest: float = SURE) -> li
         if score >= lowest and np.isfinite(box).all() and (box[2:] - box[:2]).min() >= 1:
             x0, y0, x1, y1 = (float(v) / scale for v in box)
             found.append(FaceFound((x0, y0, x1, y1), float(score), mask, np.asarray(places, float) / scale))
-    return apart(found)
+    return drop_overlapping(found)
 
 
 def find_faces(
@@ -135,7 +135,7 @@ def find_faces(
     """
     found = _look_for_faces(rgb, [(0, 0, rgb.shape[1], rgb.shape[0])], find, display)
     if not found and closer:
-        found = apart(_look_for_faces(rgb, search_windows(rgb.shape[1], rgb.shape[0]), find, display))
+        found = drop_overlapping(_look_for_faces(rgb, search_windows(rgb.shape[1], rgb.shape[0]), find, display))
     return sorted((face.moved(*origin) for face in found), key=lambda face: -face.weight)
 
 
@@ -159,7 +159,7 @@ def search_windows(width: int, height: int) -> list[tuple[int, int, int, int]]:
     return [(x, y, w, h) for y in (0, height - h) for x in (0, width - w)]
 
 
-def apart(faces: Sequence[FaceFound]) -> list[FaceFound]:
+def drop_overlapping(faces: Sequence[FaceFound]) -> list[FaceFound]:
     """Faces without those half covered by one with a higher score."""
     kept: list[FaceFound] = []
     for face in sorted(faces, key=lambda face: -face.score):

@@ -126,7 +126,7 @@ def compare(a: Grey, b: Grey) -> PictureChange:
     if not 1 / _FLICKER < gain < _FLICKER or _likeness(_means(a, block), _means(b, block)) < ALIKE:
         return PictureChange(0.0, 0.0, 0.0, float("inf"))
     difference = np.asarray((b - b.mean()) - gain * (a - a.mean()), dtype=np.float32)
-    changed = _changed(a, b, difference, block)
+    changed = _largest_change(a, b, difference, block)
     if changed > CHANGED:
         return PictureChange(0.0, 0.0, 0.0, changed)  # motion does not matter then
     return PictureChange(*_shift_statistic(np.asarray((a + b) / 2, dtype=np.float32), difference, block), changed)
@@ -173,7 +173,7 @@ def _variances(picture: Grey, block: int) -> Grey:
     return np.asarray(np.maximum(spread, 0.0), dtype=np.float32)
 
 
-def _changed(a: Grey, b: Grey, difference: Grey, block: int) -> float:
+def _largest_change(a: Grey, b: Grey, difference: Grey, block: int) -> float:
     halved = [_means(picture, 2) for picture in (a - a.mean(), b - b.mean(), difference)]
     contrast_a, contrast_b, energy = (_variances(picture, block // 2) for picture in halved)
     noise = max(float(np.median(energy)), _QUANTISATION)

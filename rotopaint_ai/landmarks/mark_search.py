@@ -52,7 +52,7 @@ class _Patch:
     motion: Array
 
 
-def marks_seen_again(
+def search_marks(
     marks: SharedMarks,
     expected: ExpectedMarks,
     apart_HH: Array,
@@ -79,7 +79,7 @@ def marks_seen_again(
     new = [
         (mark, hold, at)
         for hold in watched(range(len(apart_HH)))
-        for mark, at in _seen_in(pictures(hold), hold, expected, ~shows[hold], patches, steady, apart_HH[hold])
+        for mark, at in _search_hold(pictures(hold), hold, expected, ~shows[hold], patches, steady, apart_HH[hold])
     ]
     whole = [*zip(marks.mark.tolist(), marks.hold.tolist(), marks.at.tolist()), *new]
     number, hold_of, at = zip(*sorted(whole, key=lambda sight: sight[:2]))
@@ -97,7 +97,7 @@ def _motion(seen: MarkPicture, ways: Complex) -> Array:
     return np.stack([ways.real, ways.imag]) * seen.scale[:, None]
 
 
-def _seen_in(
+def _search_hold(
     seen: MarkPicture,
     hold: int,
     expected: ExpectedMarks,
@@ -111,12 +111,12 @@ def _seen_in(
         if steady[mark]:
             like = patches[min(steady[mark], key=lambda other: apart_H[other]), mark]
             motion = _motion(seen, expected.ways[hold, mark]) @ np.linalg.pinv(like.motion)
-            at = _found(seen, expected.at[hold, mark], like.picture, motion)
+            at = _match_patch(seen, expected.at[hold, mark], like.picture, motion)
             if at is not None:
                 yield mark, at
 
 
-def _found(seen: MarkPicture, at: complex, patch: Array, motion: Array) -> complex | None:
+def _match_patch(seen: MarkPicture, at: complex, patch: Array, motion: Array) -> complex | None:
     """The position near `at` where a picture matches a patch deformed by `motion` (2, 2); None if there is none."""
     if not 1 / LARGEST_CHANGE < np.linalg.det(motion) < LARGEST_CHANGE:
         return None

@@ -117,7 +117,7 @@ def shared_marks(found: Sequence[Features], points_HL: Complex, faces_HL: Comple
     first = np.cumsum([0, *(len(each.at) for each in found)])
     ties = [np.zeros((0, 2), np.intp)]
     for a, b in _alike_holds(faces_HL):
-        pairs = _matched_features(
+        pairs = _match_features(
             found[a], found[b], _affine_motion(points_HL[a], points_HL[b]), AWAY * float(face_px_H[b])
         )
         ties.append(pairs + [first[a], first[b]])
@@ -147,16 +147,16 @@ def _affine_motion(one: Complex, other: Complex) -> Array:
     return motion
 
 
-def _moved_places(at: Complex, motion: Array) -> Complex:
+def _move_places(at: Complex, motion: Array) -> Complex:
     return np.asarray(np.stack([at.real, at.imag, np.ones(len(at))], axis=1) @ motion @ np.array([1, 1j]))
 
 
-def _matched_features(one: Features, other: Features, motion: Array, away_px: float) -> Numbers:
+def _match_features(one: Features, other: Features, motion: Array, away_px: float) -> Numbers:
     """Indices of features that are each other's clearly best match (P, 2) and move consistently."""
     none = np.zeros((0, 2), np.intp)
     if min(len(one.at), len(other.at)) < FEWEST_MATCHES:
         return none
-    is_far = abs(_moved_places(one.at, motion)[:, None] - other.at) > away_px
+    is_far = abs(_move_places(one.at, motion)[:, None] - other.at) > away_px
     is_far |= abs(np.log(one.size[:, None] / other.size)) > np.log(AS_LARGE)
     apart = np.where(is_far, np.inf, 2 - 2 * one.descriptor @ other.descriptor.T)
     (there, is_clear), (back, is_clear_back) = _best_matches(apart), _best_matches(apart.T)
@@ -164,7 +164,7 @@ def _matched_features(one: Features, other: Features, motion: Array, away_px: fl
     if len(a) < FEWEST_MATCHES:
         return none
     b = there[a]
-    off = abs(_moved_places(one.at[a], _affine_motion(one.at[a], other.at[b])) - other.at[b])
+    off = abs(_move_places(one.at[a], _affine_motion(one.at[a], other.at[b])) - other.at[b])
     together = off < max(3 * float(np.median(off)), 2.0)
     return np.stack([a[together], b[together]], axis=1)
 
@@ -193,13 +193,13 @@ def _components(n: int, ties: Numbers) -> Numbers:
 
 def _marks_of_ties(component: Numbers, hold: Numbers, at: Complex) -> SharedMarks:
     """Components as marks, without features that a hold shows twice, and without components of too few holds."""
-    kept = list(_seen_once(component, hold))
+    kept = list(_marks_once_per_hold(component, hold))
     mark = np.repeat(np.arange(len(kept)), [len(each) for each in kept])
     rows = np.concatenate([np.zeros(0, np.intp), *kept])
     return SharedMarks(mark, hold[rows], at[rows], len(kept))
 
 
-def _seen_once(component: Numbers, hold: Numbers) -> Iterator[Numbers]:
+def _marks_once_per_hold(component: Numbers, hold: Numbers) -> Iterator[Numbers]:
     order = np.argsort(component, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(component[order])) + 1):
         holds, counts = np.unique(hold[rows], return_counts=True)

@@ -24,7 +24,7 @@ from rotopaint_ai.pipeline.shot_seams import stretches, with_placed
 from rotopaint_ai.pipeline.teach import TeachResult, n_moved, open_seams, read_shot, teach_below
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.seams.placement import PlacedSeam
-from rotopaint_ai.shapes.group_moves import taken_below_groups
+from rotopaint_ai.shapes.group_moves import remove_groups
 from rotopaint_ai.shapes.refit import corrected_shapes
 from rotopaint_ai.sheet import Sheet
 
@@ -79,7 +79,7 @@ def _teach_stretch(plan: Plan, records: _Stretch, sink: Sink, cancel: Cancel) ->
     """The effect of corrections at some frames of a stretch on its other frames; empty without corrections."""
     predicted = build_document(records, plan)
     document = plan.work.restore_provenance(build_document((plan.apply_overrides(record) for record in records), plan))
-    below = predicted, taken_below_groups(document, document)  # groups place what models say when it is drawn
+    below = predicted, remove_groups(document, document)  # groups place what models say when it is drawn
     names = {spec.name for spec in open_seams(plan.pack.sheet)}
     known = predicted.landmarks.keys.keys()
     if not any(base.name in names and known & set(hand) for base, _, hand in corrected_shapes(*below)):

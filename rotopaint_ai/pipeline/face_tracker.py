@@ -16,7 +16,7 @@ import numpy.typing as npt
 from rotopaint_ai.crops import Crop, CropKeys, around
 from rotopaint_ai.inference.models import Models
 from rotopaint_ai.landmarks.dejitter import Dejitter
-from rotopaint_ai.landmarks.detect import Display, Follower, LostLimits, lie_near
+from rotopaint_ai.landmarks.detect import Display, Follower, LostLimits, are_near
 from rotopaint_ai.landmarks.track import FrameLandmarks
 from rotopaint_ai.pipeline.executor import SettledFrames, StageTimes, time_stage
 from rotopaint_ai.pipeline.process_frame import TrackedFrame
@@ -132,7 +132,7 @@ class FaceTracker:
 
 
 def _stand_near(shapes: FrameShapes, crop: Crop) -> bool:
-    return bool(np.isfinite(shapes.points_PK).all()) and lie_near(shapes.points_PK[:, :2], crop)
+    return bool(np.isfinite(shapes.points_PK).all()) and are_near(shapes.points_PK[:, :2], crop)
 
 
 def _by_shape_name(sheet: Sheet, values_S: Array) -> dict[str, float]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.landmarks.mark_search import Pictures, marks_seen_again
+from rotopaint_ai.landmarks.mark_search import Pictures, search_marks
 from rotopaint_ai.landmarks.shared_marks import MarkPicture, SharedMarks
 from rotopaint_ai.seams.placement import Evidence, SeamLook, Sighting, sight
 from rotopaint_ai.shapes.facespace import Complex
@@ -25,15 +25,15 @@ from rotopaint_ai.shapes.head_bundle import (
     Head,
     HeadBuild,
     HeadFacts,
-    SeenCurve,
-    SeenMarks,
+    ObservedCurve,
+    ObservedMarks,
     curve_deviations,
     curve_normals,
     curves_by_marks,
     first_head,
     gauss_newton_step,
     joints_of,
-    observed_curves,
+    observe_curves,
 )
 from rotopaint_ai.shapes.head_marks import expected_marks
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
@@ -106,17 +106,17 @@ def solved_head(
     marks, size = (shot.points_HL, shot.error_px_HL), np.abs(shot.heads.factor_H)
     head, facts = first_head(shot.heads, *marks, shot.known, build, shared), HeadFacts(*marks, (), build)
     for far in FIRST_FAR_PX if shared else FIRST_FAR_PX[:FIRST_STEPS]:
-        seen = observed_curves(shot.known, size, head.splines())
-        facts = replace(facts, seen=seen, shared=SeenMarks(shared, far) if shared else None)
+        seen = observe_curves(shot.known, size, head.splines())
+        facts = replace(facts, seen=seen, shared=ObservedMarks(shared, far) if shared else None)
         head = gauss_newton_step(head, facts)
-    facts = replace(facts, shared=SeenMarks(shared, FAR_PX) if shared else None)
+    facts = replace(facts, shared=ObservedMarks(shared, FAR_PX) if shared else None)
     if evidence is None:
         return SolvedHead(head, facts)
     for spread, zoom in LOOKS_BY_MARKS if shared else LOOKS:
         curves = head.splines()
         ask = partial(_sighted, shot, curves, look, evidence, (spread, zoom if zoom in evidence.zooms else 1))
         found = _seen_curves(shot, curves, list(watched(pool.map(ask, range(len(shot.points_HL))))))
-        facts = replace(facts, seen=[*observed_curves(shot.known, size, curves), *found])
+        facts = replace(facts, seen=[*observe_curves(shot.known, size, curves), *found])
         for _ in range(STEPS):
             head = gauss_newton_step(head, facts)
     return SolvedHead(head, facts)
@@ -152,7 +152,7 @@ def seen_again(
     """
     points = solved.facts.points_HL
     expected = expected_marks(solved.head.cameras, solved.head.marks)
-    return marks_seen_again(marks, expected, head_poses(points).looks_apart(points), pictures, watched)
+    return search_marks(marks, expected, head_poses(points).looks_apart(points), pictures, watched)
 
 
 def names_off_seams(specs: Sequence[ShapeSpec], sheet: Sheet) -> list[str]:
@@ -207,14 +207,16 @@ def _sighted(
     return none
 
 
-def _seen_curves(shot: ShotObservations, curves: Sequence[Complex], found: Sequence[Sightings]) -> Iterable[SeenCurve]:
+def _seen_curves(
+    shot: ShotObservations, curves: Sequence[Complex], found: Sequence[Sightings]
+) -> Iterable[ObservedCurve]:
     for k, splines in enumerate(curves):
         weights = basis(splines.shape[1] // 3, False, PER_SEGMENT)
         at = splines @ weights.T
         normal, number = curve_normals(at), np.arange(len(weights)) / PER_SEGMENT
         rows = [_at_places(each[k], number, SHARP * face) for each, face in zip(found, shot.face_px_H.tolist())]
         move, across, far = (np.array(each) for each in zip(*rows))
-        yield SeenCurve(k, weights, at + normal * move, normal, across, far)
+        yield ObservedCurve(k, weights, at + normal * move, normal, across, far)
 
 
 def _at_places(found: Sighting | None, number: Array, sharp_px: float) -> tuple[Array, Array, Array]:

@@ -29,7 +29,7 @@ from rotopaint_ai.project.state import Mark
 from rotopaint_ai.seams.paint_settings import Paint
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.edit_layers import key_under, ways_between
-from rotopaint_ai.shapes.group_moves import moved_groups, placed_in_groups
+from rotopaint_ai.shapes.group_moves import apply_groups, moved_groups
 from rotopaint_ai.shapes.layers import Layer, Matrix
 from rotopaint_ai.shapes.manual_keys import hand_corrected_frames, human_keys, with_feather_of, with_human_keys
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
@@ -148,7 +148,7 @@ class Overrides:
         for frame, row in self.splines.items():
             for name in row:
                 by_hand.setdefault(name, set()).add(frame)
-        kept = with_human_keys(placed_in_groups(document, self.document, by_hand), self.document, self.own_names)
+        kept = with_human_keys(apply_groups(document, self.document, by_hand), self.document, self.own_names)
         kept = replace(kept, shapes=tuple(self._softened(shape) for shape in kept.shapes))
         return with_face_grouped(State(document=kept, predicted=document, face=self.face)).document or kept
 

@@ -23,7 +23,7 @@ from rotopaint_ai.frames import evenly_spread, parse_frames, summarise
 from rotopaint_ai.inference.models import Models, open_detector, open_models
 from rotopaint_ai.inference.pack import BAD_PERCENT, Pack, load_pack
 from rotopaint_ai.jobs import Event, RunJob, n_cores, notice, warning
-from rotopaint_ai.landmarks.detect import FaceReading, instability, moved_crops, propose, read
+from rotopaint_ai.landmarks.detect import FaceReading, instability, jitter_crops, propose, read
 from rotopaint_ai.landmarks.faces import FaceFound, find_faces, follow_face
 from rotopaint_ai.pipeline.export import check_exports, export_files
 from rotopaint_ai.pipeline.frame_store import FrameStore, LookStore
@@ -272,7 +272,7 @@ def _is_readable(face: FaceFound, frame: Frame, models: Models, limit: float) ->
 
     (rough,) = look(face.crop())
     crop = around(rough.points_LC, margin=pack.crop_margin)  # as in a run
-    readings = look(crop, *moved_crops(crop))
+    readings = look(crop, *jitter_crops(crop))
     return readings[0].is_finite and readings[0].error_share <= READABLE and instability(readings) <= limit
 
 

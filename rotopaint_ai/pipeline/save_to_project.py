@@ -26,7 +26,7 @@ from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
 from rotopaint_ai.project.merge_run import drawn_state, merge_run, partial_run_frames
 from rotopaint_ai.project.owner import HEARTBEAT_S
 from rotopaint_ai.project.run_record import RunRecord
-from rotopaint_ai.shapes.refit import again
+from rotopaint_ai.shapes.refit import repeat_propagations
 from rotopaint_ai.shapes.roto import RotoDocument
 
 
@@ -129,7 +129,7 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
     if before.document is not None and after.predicted is not None:
         ran = partial_run_frames({*plan.frames, *plan.missing}, before.document)
         errors = record.errors_by_shape()
-        document = again(after.predicted, after.document, before.document, before.spreads, ran, errors)
+        document = repeat_propagations(after.predicted, after.document, before.document, before.spreads, ran, errors)
         after = replace(after, document=document)
     project.append("run", before, after)
     if plan.job.clean:

@@ -39,9 +39,9 @@ from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.placement import SeamLook, look
 from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, face_space
-from rotopaint_ai.shapes.group_moves import keys_placed_in_groups, taken_below_groups
+from rotopaint_ai.shapes.group_moves import apply_groups_to_keys, remove_groups
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
-from rotopaint_ai.shapes.refit import Errors, Keys, corrected_shapes, moved_keys, refit, splines_of
+from rotopaint_ai.shapes.refit import Errors, Keys, corrected_shapes, keys_from_splines, refit, splines_of
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 from rotopaint_ai.shapes.samples import open_curve_distance, spline_points
@@ -156,9 +156,9 @@ def teach(
     If no head fits the shot, seams stay, and all their frames are doubtful. `predicted`: the last run's predictions.
     Raises: UsageError if nothing was corrected.
     """
-    below = taken_below_groups(predicted, document), taken_below_groups(document, document)
+    below = remove_groups(predicted, document), remove_groups(document, document)
     found = teach_below(reading, *below, errors)
-    return replace(found, keys=keys_placed_in_groups(found.keys, document))
+    return replace(found, keys=apply_groups_to_keys(found.keys, document))
 
 
 def teach_below(
@@ -386,7 +386,7 @@ def _decide_frames(
         splines[k], sizes[frame], is_doubtful = drawn if task.exact_H[row] else decide(row, splines[k])
         if is_doubtful:
             doubtful.append(frame)
-    return moved_keys(task.base, task.shape, frames, splines), tuple(doubtful), sizes
+    return keys_from_splines(task.base, task.shape, frames, splines), tuple(doubtful), sizes
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------

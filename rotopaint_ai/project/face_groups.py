@@ -15,7 +15,7 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.project.names import checked_name
 from rotopaint_ai.project.state import OtherFace, State
 from rotopaint_ai.shapes.edit_layers import rename_layer
-from rotopaint_ai.shapes.group_moves import placed_in_groups, taken_below_groups
+from rotopaint_ai.shapes.group_moves import apply_groups, remove_groups
 from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import LandmarkKeys, RotoDocument
 
@@ -115,7 +115,7 @@ def _bring_back(state: State, name: str) -> State:
     document = None if state.document is None else _rename_document(state.document, back)
     if document is not None and face.document is not None:
         document = replace(document, landmarks=face.document.landmarks)
-    predicted = None if face.predicted is None or document is None else placed_in_groups(face.predicted, document)
+    predicted = None if face.predicted is None or document is None else apply_groups(face.predicted, document)
     taken = replace(
         state, document=document, predicted=predicted or state.predicted, crops=face.crops, spreads=face.spreads
     )
@@ -126,7 +126,7 @@ def _below_groups(models: RotoDocument | None, document: RotoDocument | None) ->
     """The models' predictions without groups, because groups may change while a face is set aside."""
     if models is None:
         return None
-    below = taken_below_groups(models, document)
+    below = remove_groups(models, document)
     return replace(below, shapes=tuple(replace(shape, layer=None) for shape in below.shapes))
 
 

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from rotopaint_ai.project.face_groups import with_face_grouped
 from rotopaint_ai.project.state import SeamSettings, State, WidthProfile
-from rotopaint_ai.shapes.group_moves import placed_in_groups
-from rotopaint_ai.shapes.manual_keys import LandmarkRow, corrected_in, model_keys, with_human_keys
+from rotopaint_ai.shapes.group_moves import apply_groups
+from rotopaint_ai.shapes.manual_keys import LandmarkRow, frames_corrected, model_keys, with_human_keys
 from rotopaint_ai.shapes.merge import merge
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Key, RotoDocument, RotoShape, StrokeWidth
 
@@ -43,14 +43,14 @@ def merge_run(
     `under_hand` where `found` holds people's work. A run of some frames only does not change the widths and feathers
     that apply to the whole shot.
     """
-    by_hand = {} if before.document is None else corrected_in(before.predicted, before.document)
-    found = placed_in_groups(found, before.document, by_hand)
+    by_hand = {} if before.document is None else frames_corrected(before.predicted, before.document)
+    found = apply_groups(found, before.document, by_hand)
     if predicted is None:
         said = model_keys(_with_carried_as_models(found, before))
         predicted = _without_followers(_of_the_face(said, before), before)
         predicted = _with_found(predicted, under_hand or UnderHand())
     from_models = predicted
-    from_models = placed_in_groups(from_models, before.document)
+    from_models = apply_groups(from_models, before.document)
     new = _among(before.document, found, asked)
     if before.document is not None:
         new = with_human_keys(new, before.document, before.aside)
@@ -151,7 +151,7 @@ def _without_followers(from_models: RotoDocument, before: State) -> RotoDocument
     """Predictions without keys that only repeat what a person's landmark had moved before the run."""
     if before.document is None or before.predicted is None:
         return from_models
-    followed = corrected_in(before.predicted, before.document)
+    followed = frames_corrected(before.predicted, before.document)
     shapes = (
         shape.with_keys({f: key for f, key in shape.keys.items() if f not in followed.get(shape.name, frozenset())})
         for shape in from_models.shapes

@@ -26,7 +26,7 @@ from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.groove_width import root_light
 from rotopaint_ai.seams.plane_fit import KeyedPlane, PlaneFit
 from rotopaint_ai.shapes.manual_keys import human_keys
-from rotopaint_ai.shapes.rasterise import cut, matte, union
+from rotopaint_ai.shapes.rasterise import matte, subtract_mattes, union
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape, feather_line, feather_rows
 
 Array = NDArray[Any]
@@ -219,7 +219,7 @@ def _keyed_region(shapes: Sequence[RotoShape], frame: int, picture: Array, away:
     """The joint region of some shapes, without the shapes in `away`."""
     height, width = picture.shape
     theirs = [matte(each if each.closed else _strip(each, frame), frame, width, height) for each in shapes]
-    region = cut(union(theirs), [matte(each, frame, width, height) for each in away])
+    region = subtract_mattes(union(theirs), [matte(each, frame, width, height) for each in away])
     mask = (region.paste(width, height) > 0.5).astype(np.uint8) * 255
     n_pixels = int(np.count_nonzero(mask))
     if n_pixels < _LEAST_PX:

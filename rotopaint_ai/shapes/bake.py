@@ -30,7 +30,7 @@ def bake_layer(shape: RotoShape, first: int, last: int, *, is_whole: bool = Fals
     own = [(a, b if shape.keys[a].interpolation != "hold" else max(b - 1, a)) for a, b in pairwise(shape.frames)]
     ends = [(first, shape.frames[0]), *own, (shape.frames[-1], last)]
     spans = [(begin, end) for begin, end in ends if begin < end]
-    frames = {frame for begin, end in spans for frame in (begin, *_needed(shape, begin, end), end)}
+    frames = {frame for begin, end in spans for frame in (begin, *_needed_frames(shape, begin, end), end)}
     frames = {*range(min(first, *shape.frames), max(last, *shape.frames) + 1)} if is_whole else frames
     keys = {frame: _key_at(shape, frame) for frame in sorted(frames.union(shape.frames))}
     return replace(shape, keys=keys, layer=None)
@@ -56,14 +56,14 @@ def bake_eases(shape: RotoShape, kinds: Collection[Interpolation] = frozenset(("
         key = shape.keys[frame]
         is_eased = key.interpolation in kinds
         keys[frame] = replace(key, interpolation="linear", slopes=None) if is_eased else key
-        for between in _needed(shape, frame, after) if is_eased else ():
+        for between in _needed_frames(shape, frame, after) if is_eased else ():
             keys[between] = Key(
                 shape.at(between), key.source, "linear", shape.feather_at(between), shape.widths_at(between)
             )
     return {frame: keys[frame] for frame in sorted(keys)}
 
 
-def _needed(shape: RotoShape, begin: int, end: int) -> list[int]:
+def _needed_frames(shape: RotoShape, begin: int, end: int) -> list[int]:
     """Frames between two keys that need a key."""
     frames = [*range(begin, end, max(1, (end - begin) // _MOST_SAMPLES)), end]
     return turning_frames(

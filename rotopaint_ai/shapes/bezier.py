@@ -113,7 +113,7 @@ def sample(
     apart along the arc instead, including the ends of an open curve.
     """
     if spacing is not None:
-        return _spaced(flatten(points, closed, min(0.001, spacing / 10.0)), closed, spacing)
+        return _resample_evenly(flatten(points, closed, min(0.001, spacing / 10.0)), closed, spacing)
     cubics = segments(points, closed)
     if not len(cubics):
         return as_array(points)[:, :2].copy()
@@ -135,7 +135,7 @@ def along(polyline: Array, closed: bool, at: NDArray[np.floating]) -> Array:
     return np.stack((np.interp(at, lengths, line[:, 0]), np.interp(at, lengths, line[:, 1])), axis=1)
 
 
-def _spaced(polyline: Array, closed: bool, spacing: float) -> Array:
+def _resample_evenly(polyline: Array, closed: bool, spacing: float) -> Array:
     if len(polyline) < 2:
         return polyline
     total = float(arc_lengths(polyline, closed)[-1])

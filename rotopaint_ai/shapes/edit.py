@@ -55,7 +55,7 @@ def set_seam(
     shape = shape_of(document, name)
     if min(width_px or 0.0, feather_px or 0.0, *(taper or (0.0,))) < 0 or max(taper or (0.0,)) > 1:
         raise DocumentError(f"shape '{name}': width and feather cannot be negative, taper lies between 0 and 1")
-    return put(
+    return replace_shape(
         document,
         name,
         replace(
@@ -73,7 +73,7 @@ def set_visible(document: RotoDocument, name: str, frames: Collection[int], show
     visible = {frame: value for frame, value in shape.visible.items() if frame not in frames}
     if not shown:
         visible |= dict.fromkeys(sorted(frames), False)
-    return put(document, name, replace(shape, visible=visible))
+    return replace_shape(document, name, replace(shape, visible=visible))
 
 
 def lifetime(document: RotoDocument, name: str) -> tuple[int, int] | None:
@@ -120,7 +120,7 @@ def set_key(
     if not points:
         raise DocumentError(f"shape '{name}': has no key yet; give the points of its first one")
     kind = interpolation or kind_at(shape, frame)
-    return put(document, name, merge_keys(shape, {frame: key_of(shape, frame, tuple(points), source, kind)}))
+    return replace_shape(document, name, merge_keys(shape, {frame: key_of(shape, frame, tuple(points), source, kind)}))
 
 
 def delete_key(document: RotoDocument, name: str, frame: int) -> RotoDocument:
@@ -129,7 +129,7 @@ def delete_key(document: RotoDocument, name: str, frame: int) -> RotoDocument:
     if frame not in shape.keys:
         raise DocumentError(f"shape '{name}': has no key at frame {frame}")
     left = {f: key for f, key in shape.keys.items() if f != frame}
-    return put(document, name, shape.with_keys(without_stale_slopes(shape, left)))
+    return replace_shape(document, name, shape.with_keys(drop_stale_slopes(shape, left)))
 
 
 def shift_frames(document: RotoDocument, by: int) -> RotoDocument:
@@ -177,7 +177,7 @@ def move_points(
     shape = shape_of(document, name)
     points = list(points_of(shape, frame))
     for index, (dx, dy) in offsets.items():
-        points[index] = _moved_point(points[_index(shape, index)], dx, dy)
+        points[index] = _offset_point(points[_index(shape, index)], dx, dy)
     return set_key(document, name, frame, tuple(points), source=source)
 
 
@@ -216,7 +216,7 @@ def shape_of(document: RotoDocument, name: str) -> RotoShape:
         raise DocumentError(f"shape '{name}' is not in this document") from error
 
 
-def put(document: RotoDocument, name: str, shape: RotoShape) -> RotoDocument:
+def replace_shape(document: RotoDocument, name: str, shape: RotoShape) -> RotoDocument:
     """The document with a shape of that name replaced."""
     return replace(document, shapes=tuple(shape if each.name == name else each for each in document.shapes))
 
@@ -226,7 +226,7 @@ def merge_keys(shape: RotoShape, keys: Mapping[int, Key]) -> RotoShape:
     merged = {**shape.keys, **keys}
     if len(merged) > len(shape.keys):  # fast path: a drag changes the same key again and again
         merged = {frame: merged[frame] for frame in sorted(merged)}
-    return shape.with_keys(without_stale_slopes(shape, merged))
+    return shape.with_keys(drop_stale_slopes(shape, merged))
 
 
 def key_of(shape: RotoShape, frame: int, points: Points, source: Source, kind: Interpolation) -> Key:
@@ -240,7 +240,7 @@ def key_of(shape: RotoShape, frame: int, points: Points, source: Source, kind: I
     return Key(points, source, kind, shape.feather_at(frame), shape.widths_at(frame))
 
 
-def without_stale_slopes(before: RotoShape, keys: Mapping[int, Key]) -> dict[int, Key]:
+def drop_stale_slopes(before: RotoShape, keys: Mapping[int, Key]) -> dict[int, Key]:
     """The keys without slopes that lead to another pose or frame than before."""
     if not any(map(_SLOPES, keys.values())):
         return dict(keys)
@@ -279,5 +279,5 @@ def kind_at(shape: RotoShape, frame: int) -> Interpolation:
     return shape.keys[max(earlier)].interpolation if earlier else "linear"
 
 
-def _moved_point(point: ControlPoint, dx: float, dy: float) -> ControlPoint:
+def _offset_point(point: ControlPoint, dx: float, dy: float) -> ControlPoint:
     return point._replace(x=point.x + dx, y=point.y + dy)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from rotopaint_ai.shapes.edit import kind_at, merge_keys, put, shape_of
+from rotopaint_ai.shapes.edit import kind_at, merge_keys, replace_shape, shape_of
 from rotopaint_ai.shapes.roto import Key, Points, RotoDocument, RotoShape
 
 Offsets = Mapping[int, tuple[float, float]]
@@ -23,9 +23,11 @@ def pull_feather(document: RotoDocument, name: str, frames: Collection[int], off
     """
     shape = shape_of(document, name)
     if not shape.has_feather_line:
-        return put(document, name, shape.with_keys({f: _feathered(shape, f, offsets) for f in shape.frames}))
-    changed = {frame: replace(_feathered(shape, frame, offsets), source="human") for frame in frames}
-    return put(document, name, merge_keys(shape, changed))
+        return replace_shape(
+            document, name, shape.with_keys({f: _move_feather(shape, f, offsets) for f in shape.frames})
+        )
+    changed = {frame: replace(_move_feather(shape, frame, offsets), source="human") for frame in frames}
+    return replace_shape(document, name, merge_keys(shape, changed))
 
 
 def clear_feather(
@@ -35,7 +37,7 @@ def clear_feather(
     shape = shape_of(document, name)
     if indices is None:
         keys = {frame: replace(key, feather=()) for frame, key in shape.keys.items()}
-        return put(document, name, replace(shape, keys=keys, feather_px=0.0))
+        return replace_shape(document, name, replace(shape, keys=keys, feather_px=0.0))
     if not shape.has_feather_line:
         return document
     for frame in frames:
@@ -60,7 +62,7 @@ def _signed_area_twice(points: Points) -> float:
     return sum(a.x * b.y - a.y * b.x for a, b in zip(points, (*points[1:], points[0])))
 
 
-def _feathered(shape: RotoShape, frame: int, offsets: Offsets) -> Key:
+def _move_feather(shape: RotoShape, frame: int, offsets: Offsets) -> Key:
     """A key of the shape at a frame, with its feather line moved."""
     points = shape.at(frame)
     rows = list(shape.feather_at(frame) or (p._replace(x=0.0, y=0.0) for p in points))

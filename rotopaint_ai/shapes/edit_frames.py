@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Literal
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.shapes.edit import key_of, kind_at, merge_keys, points_of, put, shape_of, without_stale_slopes
+from rotopaint_ai.shapes.edit import drop_stale_slopes, key_of, kind_at, merge_keys, points_of, replace_shape, shape_of
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Points, RotoDocument, RotoShape
 
 Change = Callable[[Points], Points]
@@ -31,7 +31,7 @@ def apply(document: RotoDocument, name: str, frames: Iterable[int], change: Chan
                 f"shape '{name}': {len(points)} points for frame {frame}; its keys have {shape.n_points}"
             )
         keys[frame] = key_of(shape, frame, points, "human", kind_at(shape, frame))
-    return put(document, name, merge_keys(shape, keys))
+    return replace_shape(document, name, merge_keys(shape, keys))
 
 
 def carry(
@@ -47,14 +47,14 @@ def carry(
     if len(points) != len(old):
         raise DocumentError(f"shape '{name}': {len(points)} points for frame {frame}; its keys have {len(old)}")
     changed = {index: (p, q) for index, (p, q) in enumerate(zip(old, points)) if p != q}
-    moved = _added if mode == "relative" else _replaced
+    moved = _add_changes if mode == "relative" else _replace_points
     keys = {
         other: key_of(shape, other, moved(key.points, changed), "human", key.interpolation)
         for other, key in shape.keys.items()
         if other in frames and other != frame
     }
     keys[frame] = key_of(shape, frame, tuple(points), "human", kind_at(shape, frame))
-    return put(document, name, merge_keys(shape, keys))
+    return replace_shape(document, name, merge_keys(shape, keys))
 
 
 def paste_keys(
@@ -64,7 +64,7 @@ def paste_keys(
 
     Absolute: at their original position. `is_relative`: centred on the shape's position at each frame.
     """
-    return apply(document, name, frames, lambda there: _placed_points(points, there) if is_relative else points)
+    return apply(document, name, frames, lambda there: _centre_points(points, there) if is_relative else points)
 
 
 def set_interpolation(
@@ -77,7 +77,7 @@ def set_interpolation(
     shape = shape_of(document, name)
     _check_keyed(shape, frames)
     changed = {frame: replace(shape.keys[frame], interpolation=interpolation) for frame in frames}
-    return put(document, name, merge_keys(shape, changed))
+    return replace_shape(document, name, merge_keys(shape, changed))
 
 
 def set_keys(document: RotoDocument, names: Iterable[str], frames: Iterable[int]) -> RotoDocument:
@@ -100,7 +100,7 @@ def delete_keys(document: RotoDocument, names: Iterable[str], frames: Collection
         left = {frame: key for frame, key in shape.keys.items() if frame not in frames}
         if shape.keys and not left:
             raise DocumentError(f"shape '{name}': would have no key left; delete the shape instead")
-        document = put(document, name, shape.with_keys(without_stale_slopes(shape, left)))
+        document = replace_shape(document, name, shape.with_keys(drop_stale_slopes(shape, left)))
     return document
 
 
@@ -117,21 +117,21 @@ def middle(points: Points) -> tuple[float, float]:
 Changed = Mapping[int, tuple[ControlPoint, ControlPoint]]
 
 
-def _added(points: Points, changed: Changed) -> Points:
+def _add_changes(points: Points, changed: Changed) -> Points:
     out = list(points)
     for index, (old, new) in changed.items():
         out[index] = ControlPoint(*(value + b - a for value, a, b in zip(out[index], old, new)))
     return tuple(out)
 
 
-def _replaced(points: Points, changed: Changed) -> Points:
+def _replace_points(points: Points, changed: Changed) -> Points:
     out = list(points)
     for index, (_, new) in changed.items():
         out[index] = new
     return tuple(out)
 
 
-def _placed_points(points: Points, there: Points) -> Points:
+def _centre_points(points: Points, there: Points) -> Points:
     (x0, y0), (x1, y1) = middle(points), middle(there)
     return tuple(p._replace(x=p.x + x1 - x0, y=p.y + y1 - y0) for p in points)
 

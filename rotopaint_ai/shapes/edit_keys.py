@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.shapes import edit_frames, edit_layers
-from rotopaint_ai.shapes.edit import merge_keys, put, shape_of, without_stale_slopes
+from rotopaint_ai.shapes.edit import drop_stale_slopes, merge_keys, replace_shape, shape_of
 from rotopaint_ai.shapes.layers import LayerPose
 from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument
 
@@ -59,10 +59,10 @@ def retime(document: RotoDocument, ways: Ways) -> RotoDocument:
         if group_of(name) is None:
             shape = shape_of(document, name)
             own = {frame: _as_human_key(shape.keys[frame], is_moved=to != frame) for frame, to in way.items()}
-            left = _retimed(f"shape '{name}'", {**shape.keys, **own}, way)
-            document = put(document, name, shape.with_keys(without_stale_slopes(shape, left)))
+            left = _retime_rows(f"shape '{name}'", {**shape.keys, **own}, way)
+            document = replace_shape(document, name, shape.with_keys(drop_stale_slopes(shape, left)))
     for layer in layers:
-        poses = _retimed(f"group '{layer.name}'", layer.poses, groups[layer.name])
+        poses = _retime_rows(f"group '{layer.name}'", layer.poses, groups[layer.name])
         document = edit_layers.move_layer(document, replace(edit_layers.layer_of(document, layer.name), poses=poses))
     return document
 
@@ -75,7 +75,7 @@ def _frames_to(ways: Ways) -> dict[str, dict[int, int]]:
     return found
 
 
-def _retimed(what: str, keys: Mapping[int, T], way: Mapping[int, int]) -> dict[int, T]:
+def _retime_rows(what: str, keys: Mapping[int, T], way: Mapping[int, int]) -> dict[int, T]:
     if len(set(way.values())) < len(way):
         raise DocumentError(f"{what}: two keys would be on one frame; leave more room")
     left = {frame: key for frame, key in keys.items() if frame not in way}
@@ -125,15 +125,17 @@ def paste_keys(document: RotoDocument, copied: CopiedKeys, frame: int, *, last: 
             assert isinstance(pose, LayerPose)
             document = edit_layers.set_pose(document, group or "", [to], pose)
         if group is None:
-            document = _with_pasted(document, name, {f: key for f, key in there.items() if isinstance(key, Key)})
+            document = _paste_shape_keys(document, name, {f: key for f, key in there.items() if isinstance(key, Key)})
     return document
 
 
-def _with_pasted(document: RotoDocument, name: str, keys: Mapping[int, Key]) -> RotoDocument:
+def _paste_shape_keys(document: RotoDocument, name: str, keys: Mapping[int, Key]) -> RotoDocument:
     shape = shape_of(document, name)
     if any(len(key.points) != shape.n_points for key in keys.values()):
         raise DocumentError(f"shape '{name}': has {shape.n_points} points, the copied keys have another number")
-    return put(document, name, merge_keys(shape, {f: _as_human_key(key, is_moved=True) for f, key in keys.items()}))
+    return replace_shape(
+        document, name, merge_keys(shape, {f: _as_human_key(key, is_moved=True) for f, key in keys.items()})
+    )
 
 
 def frames_by_shape(places: Iterable[KeyPlace]) -> dict[str, list[int]]:

@@ -21,8 +21,8 @@ from rotopaint_ai.shapes.layers import (
     Matrix,
     leaves_alone,
     linear_part,
-    moved_row,
     product,
+    transform_row,
     way_back,
 )
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, Slopes
@@ -59,7 +59,7 @@ def put_into(document: RotoDocument, names: Collection[str], layer: Layer | None
     return replace(
         document,
         shapes=tuple(
-            replace(_taken_out(shape, layer, document), layer=layer) if shape.name in chosen else shape
+            replace(_take_out(shape, layer, document), layer=layer) if shape.name in chosen else shape
             for shape in document.shapes
         ),
     )
@@ -71,8 +71,8 @@ def ungroup(document: RotoDocument, name: str) -> RotoDocument:
     shapes = []
     for shape in document.shapes:
         if shape.layer is not None and gone in shape.layer.chain:
-            left = _with_replaced(shape.layer, name, gone.parent)
-            shape = replace(_taken_out(shape, left, document), layer=left)
+            left = _replace_in_chain(shape.layer, name, gone.parent)
+            shape = replace(_take_out(shape, left, document), layer=left)
         shapes.append(shape)
     return replace(document, shapes=tuple(shapes))
 
@@ -110,7 +110,7 @@ def move_layer(document: RotoDocument, layer: Layer) -> RotoDocument:
     """The document with another transform of the layer of that name; the keys of its shapes move too."""
     old = {shape.name: shape for shape in members(document, layer.name)}
     moved = _with_layer(document, layer.name, layer)
-    shapes = (_carried(shape, old[shape.name].layer) if shape.name in old else shape for shape in moved.shapes)
+    shapes = (_change_layer(shape, old[shape.name].layer) if shape.name in old else shape for shape in moved.shapes)
     return replace(moved, shapes=tuple(shapes))
 
 
@@ -135,16 +135,16 @@ def middle_of(document: RotoDocument, name: str, frame: int) -> tuple[float, flo
     return sum(p.x for p in points) / n, sum(p.y for p in points) / n
 
 
-def within_layer(shape: RotoShape) -> RotoShape:
+def to_layer_space(shape: RotoShape) -> RotoShape:
     """The shape with its keys in layer space, and without layer."""
     ways = {f: shape.layer.matrix_at(f) for f in shape.frames} if shape.layer else {}
     slopes = {frame: way_back(linear_part(way)) for frame, way in ways.items()}  # as `RotoShape` interprets them
-    return _respaced(shape, {frame: way_back(way) for frame, way in ways.items()}, None, slopes)
+    return _transform_keys(shape, {frame: way_back(way) for frame, way in ways.items()}, None, slopes)
 
 
-def seen_through(shape: RotoShape, layer: Layer) -> RotoShape:
+def place_in_layer(shape: RotoShape, layer: Layer) -> RotoShape:
     """A shape in layer space converted to plate space, in that layer."""
-    return _respaced(shape, {frame: layer.matrix_at(frame) for frame in shape.frames}, layer)
+    return _transform_keys(shape, {frame: layer.matrix_at(frame) for frame in shape.frames}, layer)
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def _in_time(rows: Mapping[int, Row]) -> dict[int, Row]:
     return {frame: rows[frame] for frame in sorted(rows)}
 
 
-def _taken_out(shape: RotoShape, to: Layer | None, document: RotoDocument) -> RotoShape:
+def _take_out(shape: RotoShape, to: Layer | None, document: RotoDocument) -> RotoShape:
     """The shape with the keys it needs to keep its path in another layer, or in none."""
     theirs = {f for f in ways_between(shape.layer, to, shape.frames) if shape.keys[f].source == "model"}
     shape = shape.with_keys({f: replace(k, source="human") if f in theirs else k for f, k in shape.keys.items()})
@@ -172,11 +172,11 @@ def _taken_out(shape: RotoShape, to: Layer | None, document: RotoDocument) -> Ro
     return bake_layer(shape, document.first_frame, document.last_frame, is_whole=moves(to))
 
 
-def _with_replaced(layer: Layer | None, name: str, new: Layer | None) -> Layer | None:
+def _replace_in_chain(layer: Layer | None, name: str, new: Layer | None) -> Layer | None:
     """A layer with the one of that name in its chain replaced."""
     if layer is None or layer.name == name:
         return layer and new
-    parent = _with_replaced(layer.parent, name, new)
+    parent = _replace_in_chain(layer.parent, name, new)
     return layer if parent is layer.parent else replace(layer, parent=parent)
 
 
@@ -186,7 +186,7 @@ def _with_layer(document: RotoDocument, name: str, layer: Layer) -> RotoDocument
 
     def swapped(old: Layer) -> Layer | None:
         if old.name not in known:
-            known[old.name] = _with_replaced(old, name, layer)
+            known[old.name] = _replace_in_chain(old, name, layer)
         return known[old.name]
 
     return replace(
@@ -208,12 +208,12 @@ def _placement(layer: Layer | None, frame: int) -> Matrix:
     return IDENTITY if layer is None else layer.placement_at(frame)
 
 
-def _carried(shape: RotoShape, old: Layer | None) -> RotoShape:
+def _change_layer(shape: RotoShape, old: Layer | None) -> RotoShape:
     """A shape's keys moved from where its old layer places them to where its present one does."""
-    return _respaced(shape, ways_between(old, shape.layer, shape.frames), shape.layer)
+    return _transform_keys(shape, ways_between(old, shape.layer, shape.frames), shape.layer)
 
 
-def _respaced(
+def _transform_keys(
     shape: RotoShape, ways: Mapping[int, Matrix], layer: Layer | None, slopes: Mapping[int, Matrix] | None = None
 ) -> RotoShape:
     """A shape with keys transformed; `slopes` are the transforms of slopes, by default the linear parts."""
@@ -230,14 +230,14 @@ def _respaced(
 
 def key_under(m: Matrix, key: Key) -> Key:
     """A key transformed by a matrix, feather included."""
-    points = tuple(ControlPoint(*moved_row(m, p)) for p in key.points)
-    feather = tuple(ControlPoint(*moved_row(m, f, (p.x, p.y))) for f, p in zip(key.feather, key.points))
+    points = tuple(ControlPoint(*transform_row(m, p)) for p in key.points)
+    feather = tuple(ControlPoint(*transform_row(m, f, (p.x, p.y))) for f, p in zip(key.feather, key.points))
     return replace(key, points=points, feather=feather)
 
 
 def _slopes_under(leaving: Matrix | None, arriving: Matrix | None, slopes: Slopes) -> Slopes:
     def turned(m: Matrix | None, rows: Points) -> Points:
-        return rows if m is None else tuple(ControlPoint(*moved_row(m, row)) for row in rows)
+        return rows if m is None else tuple(ControlPoint(*transform_row(m, row)) for row in rows)
 
     return Slopes(
         turned(leaving, slopes.leaving),

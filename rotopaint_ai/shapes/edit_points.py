@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.shapes import between
-from rotopaint_ai.shapes.edit import put, shape_of
+from rotopaint_ai.shapes.edit import replace_shape, shape_of
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
     Key,
@@ -66,7 +66,7 @@ def add_point(document: RotoDocument, name: str, segment: int, t: float) -> Roto
     if not 0 <= segment <= last or not 0.0 < t < 1.0:
         raise DocumentError(f"shape '{name}': no point at segment {segment}, t {t:g}; segments run from 0 to {last}")
     split = partial(_split_at, segment=segment, t=t)
-    return put(document, name, _every_key(shape, split, lambda widths: _widths_split(widths, segment, t)))
+    return replace_shape(document, name, _every_key(shape, split, lambda widths: _widths_split(widths, segment, t)))
 
 
 def delete_points(document: RotoDocument, name: str, indices: Collection[int]) -> RotoDocument:
@@ -84,7 +84,9 @@ def delete_points(document: RotoDocument, name: str, indices: Collection[int]) -
     if len(kept) < least:
         raise DocumentError(f"shape '{name}': needs {least} of its {shape.n_points} points; delete the shape instead")
     without = partial(_without_points, kept=kept, closed=shape.closed)
-    return put(document, name, _every_key(shape, without, lambda widths: tuple(widths[index] for index in kept)))
+    return replace_shape(
+        document, name, _every_key(shape, without, lambda widths: tuple(widths[index] for index in kept))
+    )
 
 
 # --- cubics -----------------------------------------------------------------------------------------------------------
@@ -203,17 +205,17 @@ def _fit_tangents(run: Sequence[Cubic]) -> tuple[Place, Place]:
     if all(c[0] == c[1] and c[2] == c[3] for c in run):
         return (0.0, 0.0), (0.0, 0.0)
     samples = [at(cubic, step / _FIT_STEPS) for cubic in run for step in range(_FIT_STEPS)] + [run[-1][3]]
-    go, come = _start_direction(run[0]), _start_direction(_reversed_cubic(run[-1]))
+    go, come = _start_direction(run[0]), _start_direction(_reverse_cubic(run[-1]))
     ts = _arc_shares(samples)
-    cubic = _fitted_handles(samples, ts, go, come)
+    cubic = _fit_handles(samples, ts, go, come)
     for _ in range(_FIT_ROUNDS):
         ts = [_newton(cubic, sample, t) for sample, t in zip(samples, ts)]
-        cubic = _fitted_handles(samples, ts, go, come)
+        cubic = _fit_handles(samples, ts, go, come)
     (x0, y0), (x1, y1), (x2, y2), (x3, y3) = cubic
     return (x1 - x0, y1 - y0), (x2 - x3, y2 - y3)
 
 
-def _fitted_handles(samples: Sequence[Place], ts: Sequence[float], go: Place, come: Place) -> Cubic:
+def _fit_handles(samples: Sequence[Place], ts: Sequence[float], go: Place, come: Place) -> Cubic:
     """Schneider's two equations for the lengths of the end tangents."""
     (x0, y0), (x3, y3) = samples[0], samples[-1]
     c00 = c01 = c11 = r0 = r1 = 0.0
@@ -252,7 +254,7 @@ def _start_direction(cubic: Cubic) -> Place:
     return 1.0, 0.0
 
 
-def _reversed_cubic(cubic: Cubic) -> Cubic:
+def _reverse_cubic(cubic: Cubic) -> Cubic:
     return cubic[3], cubic[2], cubic[1], cubic[0]
 
 

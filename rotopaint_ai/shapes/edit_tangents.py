@@ -31,7 +31,7 @@ def smooth(points: Points, indices: Collection[int], closed: bool) -> Points:
     The ends of an open curve point at their only neighbour. Source: Catmull-Rom in Bezier form, with lengths by the
     distance to each neighbour, so that uneven spacing makes no bulge.
     """
-    return tuple(_smoothed(points, i, closed) if i in indices else point for i, point in enumerate(points))
+    return tuple(_smooth_point(points, i, closed) if i in indices else point for i, point in enumerate(points))
 
 
 def cusp(points: Points, indices: Collection[int]) -> Points:
@@ -41,12 +41,12 @@ def cusp(points: Points, indices: Collection[int]) -> Points:
 
 def join(points: Points, indices: Collection[int]) -> Points:
     """The points with collinear tangents, half way between their directions; lengths stay."""
-    return tuple(_joined_handles(p) if i in indices else p for i, p in enumerate(points))
+    return tuple(_align_handles(p) if i in indices else p for i, p in enumerate(points))
 
 
 def mirror_tangents(points: Points, indices: Collection[int]) -> Points:
     """The points with collinear tangents of equal length, the mean of the two."""
-    return tuple(_mirrored_handles(_joined_handles(p)) if i in indices else p for i, p in enumerate(points))
+    return tuple(_mirror_handles(_align_handles(p)) if i in indices else p for i, p in enumerate(points))
 
 
 def drag(points: Points, index: int, side: Side, to: tuple[float, float], mode: Mode) -> Points:
@@ -67,7 +67,7 @@ def drag(points: Points, index: int, side: Side, to: tuple[float, float], mode: 
     return (*points[:index], moved, *points[index + 1 :])
 
 
-def _smoothed(points: Points, index: int, closed: bool) -> ControlPoint:
+def _smooth_point(points: Points, index: int, closed: bool) -> ControlPoint:
     p, last = points[index], len(points) - 1
     before = points[index - 1] if index > 0 or closed else p
     after = points[(index + 1) % len(points)] if index < last or closed else p
@@ -80,7 +80,7 @@ def _smoothed(points: Points, index: int, closed: bool) -> ControlPoint:
     return ControlPoint(p.x, p.y, -dx * back, -dy * back, dx * forth, dy * forth)
 
 
-def _joined_handles(p: ControlPoint) -> ControlPoint:
+def _align_handles(p: ControlPoint) -> ControlPoint:
     come, go = math.hypot(p.in_dx, p.in_dy), math.hypot(p.out_dx, p.out_dy)
     if come == 0 or go == 0:
         return p
@@ -92,7 +92,7 @@ def _joined_handles(p: ControlPoint) -> ControlPoint:
     return ControlPoint(p.x, p.y, -dx * come, -dy * come, dx * go, dy * go)
 
 
-def _mirrored_handles(p: ControlPoint) -> ControlPoint:
+def _mirror_handles(p: ControlPoint) -> ControlPoint:
     come, go = math.hypot(p.in_dx, p.in_dy), math.hypot(p.out_dx, p.out_dy)
     if come == 0 and go == 0:
         return p

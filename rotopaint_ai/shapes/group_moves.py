@@ -14,10 +14,10 @@ from rotopaint_ai.shapes.edit_layers import key_under, ways_between
 from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 
-Keys = Mapping[int, Key]
+KeysByFrame = Mapping[int, Key]
 
 
-def placed_in_groups(
+def apply_groups(
     document: RotoDocument, groups: RotoDocument | None, kept: Mapping[str, Collection[int]] | None = None
 ) -> RotoDocument:
     """Predictions, moved by the groups of another document; keys of the frames `kept` by shape stay.
@@ -27,22 +27,22 @@ def placed_in_groups(
     layers, kept = moved_groups(groups), kept or {}
     layers = {each.name: layers[each.name] for each in document.shapes if each.layer is None and each.name in layers}
     return _with_keys_of(
-        document, {n: _respaced_keys(s.keys, None, layers[n], kept.get(n, ())) for n, s in _in(document, layers)}
+        document, {n: _transform_between(s.keys, None, layers[n], kept.get(n, ())) for n, s in _in(document, layers)}
     )
 
 
-def taken_below_groups(document: RotoDocument, groups: RotoDocument | None) -> RotoDocument:
+def remove_groups(document: RotoDocument, groups: RotoDocument | None) -> RotoDocument:
     """A document without the group transforms of another one."""
     layers = moved_groups(groups)
     return _with_keys_of(
-        document, {name: _respaced_keys(s.keys, layers[name], None) for name, s in _in(document, layers)}
+        document, {name: _transform_between(s.keys, layers[name], None) for name, s in _in(document, layers)}
     )
 
 
-def keys_placed_in_groups(keys: Mapping[str, Keys], groups: RotoDocument | None) -> dict[str, Keys]:
+def apply_groups_to_keys(keys: Mapping[str, KeysByFrame], groups: RotoDocument | None) -> dict[str, KeysByFrame]:
     """Predicted keys by shape, moved by the groups of a document."""
     layers = moved_groups(groups)
-    return {name: _respaced_keys(row, None, layers[name]) if name in layers else row for name, row in keys.items()}
+    return {name: _transform_between(row, None, layers[name]) if name in layers else row for name, row in keys.items()}
 
 
 def along(predicted: RotoDocument | None, before: RotoDocument, after: RotoDocument) -> RotoDocument | None:
@@ -54,15 +54,15 @@ def along(predicted: RotoDocument | None, before: RotoDocument, after: RotoDocum
     if predicted is None:
         return None
     moved = {
-        shape.name: _moved_keys(shape, old[shape.name], new[shape.name])
+        shape.name: _follow_groups(shape, old[shape.name], new[shape.name])
         for shape in predicted.shapes
         if shape.name in old and shape.name in new and old[shape.name].layer != new[shape.name].layer
     }
     return _with_keys_of(predicted, moved)
 
 
-def _moved_keys(predicted: RotoShape, old: RotoShape, new: RotoShape) -> Keys:
-    keys = _respaced_keys(predicted.keys, old.layer, new.layer)
+def _follow_groups(predicted: RotoShape, old: RotoShape, new: RotoShape) -> KeysByFrame:
+    keys = _transform_between(predicted.keys, old.layer, new.layer)
     for frame, key in predicted.keys.items():
         was, now = old.keys.get(frame), new.keys.get(frame)
         if was is not None and now is not None and was.points == key.points != now.points:
@@ -70,7 +70,9 @@ def _moved_keys(predicted: RotoShape, old: RotoShape, new: RotoShape) -> Keys:
     return keys
 
 
-def _respaced_keys(keys: Keys, old: Layer | None, new: Layer | None, kept: Collection[int] = ()) -> dict[int, Key]:
+def _transform_between(
+    keys: KeysByFrame, old: Layer | None, new: Layer | None, kept: Collection[int] = ()
+) -> dict[int, Key]:
     ways = ways_between(old, new, keys)
     return {f: key_under(ways[f], key) if f in ways and f not in kept else key for f, key in keys.items()}
 
@@ -85,7 +87,7 @@ def _in(document: RotoDocument, layers: Mapping[str, Layer]) -> list[tuple[str, 
     return [(shape.name, shape) for shape in document.shapes if shape.name in layers]
 
 
-def _with_keys_of(document: RotoDocument, keys: Mapping[str, Keys]) -> RotoDocument:
+def _with_keys_of(document: RotoDocument, keys: Mapping[str, KeysByFrame]) -> RotoDocument:
     """The document with other keys of these shapes; the same object if there are none."""
     if not keys:
         return document

@@ -71,7 +71,7 @@ class HeadBuild:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SeenCurve:
+class ObservedCurve:
     """Observed samples of a curve.
 
     `weights` (M, D): spline numbers to samples. `at` (H, M): observed positions. `normal`: unit directions in which
@@ -88,7 +88,7 @@ class SeenCurve:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SeenMarks:
+class ObservedMarks:
     """Shared marks, and the residual in pixels at which an observation's weight is halved."""
 
     marks: SharedMarks
@@ -144,7 +144,7 @@ def joints_of(splines_CHD: Sequence[Complex], size_H: Array) -> tuple[tuple[int,
     return tuple(found)
 
 
-def observed_curves(known: Sequence[KnownCurve], size_H: Array, on_head: Sequence[Complex]) -> list[SeenCurve]:
+def observe_curves(known: Sequence[KnownCurve], size_H: Array, on_head: Sequence[Complex]) -> list[ObservedCurve]:
     """Observations of curves, drawn or predicted: each curve across its direction, and its ends along it.
 
     A sample of the head's curve (H, D) is compared with the nearest observed sample, because samples have no identity
@@ -154,11 +154,11 @@ def observed_curves(known: Sequence[KnownCurve], size_H: Array, on_head: Sequenc
     return [
         each
         for k, (one, at) in enumerate(parts)
-        for each in (_observed_across(k, one, size_H, at), _observed_ends(k, one, size_H))
+        for each in (_observe_across(k, one, size_H, at), _observe_ends(k, one, size_H))
     ]
 
 
-def _observed_across(curve: int, known: KnownCurve, size_H: Array, on_head: Complex) -> SeenCurve:
+def _observe_across(curve: int, known: KnownCurve, size_H: Array, on_head: Complex) -> ObservedCurve:
     """Samples of a curve across its direction.
 
     Beside curves that people drew, n predicted ones of standard deviation s weigh together as s^2 / n + b^2, where b is
@@ -175,10 +175,10 @@ def _observed_across(curve: int, known: KnownCurve, size_H: Array, on_head: Comp
     variance = np.where(exact, HAND_PX**2, (2 * noise) ** 2 + np.count_nonzero(~exact) * shared**2)
     far = np.where(exact, np.inf, np.maximum(noise, shared))
     across = is_beside * PER_SEGMENT / (at.shape[1] * variance)
-    return SeenCurve(curve, weights, at, normal, across, np.broadcast_to(far, at.shape))
+    return ObservedCurve(curve, weights, at, normal, across, np.broadcast_to(far, at.shape))
 
 
-def _observed_ends(curve: int, known: KnownCurve, size_H: Array) -> SeenCurve:
+def _observe_ends(curve: int, known: KnownCurve, size_H: Array) -> ObservedCurve:
     """Ends of a curve, constrained along the curve, not across it; ends that a person placed are exact."""
     n = known.splines_HD.shape[1] // 3
     weights, at = np.eye(3 * n)[[0, n - 1]], known.splines_HD[:, [0, n - 1]]
@@ -186,7 +186,7 @@ def _observed_ends(curve: int, known: KnownCurve, size_H: Array) -> SeenCurve:
     noise = np.maximum(np.where(known.exact_H, 0.0, known.noise_px_H), END * size_H)[:, None]
     across = np.where(known.exact_ends_HE, HAND_END_PX, noise) ** -2.0
     far = np.where(known.exact_ends_HE, np.inf, noise)
-    return SeenCurve(curve, weights, at, way / np.maximum(abs(way), 1e-9), across, far)
+    return ObservedCurve(curve, weights, at, way / np.maximum(abs(way), 1e-9), across, far)
 
 
 def curve_normals(at_HM: Complex) -> Complex:
@@ -204,9 +204,9 @@ class HeadFacts:
 
     points_HL: Complex
     error_px_HL: Array
-    seen: Sequence[SeenCurve]
+    seen: Sequence[ObservedCurve]
     build: HeadBuild
-    shared: SeenMarks | None = None
+    shared: ObservedMarks | None = None
 
 
 def gauss_newton_step(head: Head, facts: HeadFacts) -> Head:
@@ -355,7 +355,7 @@ def _add_landmarks(equations: _Equations, head: Head, points_HL: Complex, error_
         equations.add_places(part, None, slopes, weight, (off * np.conj(way)).real)
 
 
-def _add_curve(equations: _Equations, head: Head, seen: SeenCurve) -> None:
+def _add_curve(equations: _Equations, head: Head, seen: ObservedCurve) -> None:
     part = head.curves[seen.curve]
     places = seen.weights @ head.points[part]
     off = ((seen.at - head.cameras.see(places)) * seen.normal.conj()).real

@@ -81,7 +81,7 @@ def _best_of(stretch: Stretch, count: int, tolerance_px: float) -> Fit:
     for _ in range(_MOVES):
         if found.worst <= tolerance_px or found.worst > 1.6 * tolerance_px:
             break
-        tried = [fit(stretch, rows, tolerance_px) for rows in _moved_knots(found)]
+        tried = [fit(stretch, rows, tolerance_px) for rows in _neighbouring_knots(found)]
         better = min(tried, key=lambda each: each.worst, default=found)
         if better.worst >= found.worst:
             break
@@ -89,7 +89,7 @@ def _best_of(stretch: Stretch, count: int, tolerance_px: float) -> Fit:
     return found
 
 
-def _moved_knots(found: Fit) -> list[tuple[int, ...]]:
+def _neighbouring_knots(found: Fit) -> list[tuple[int, ...]]:
     """The same keys with either end of the worst segment moved one row towards the other."""
     worst, rows = int(found.errors.argmax()), found.rows
     out = []
@@ -182,7 +182,7 @@ def fit(stretch: Stretch, rows: Sequence[int], tolerance_px: float) -> Fit:
     for _ in range(_ROUNDS if free.any() else 0):
         if best.max() <= tolerance_px:
             break
-        values[free] = _solved_rows(weights[:, free], importance, target)
+        values[free] = _solve_rows(weights[:, free], importance, target)
         error = stretch.errors(weights @ values)
         worst = float(error.max())
         if worst < best.max():
@@ -194,7 +194,7 @@ def fit(stretch: Stretch, rows: Sequence[int], tolerance_px: float) -> Fit:
     return Fit(tuple(int(row) for row in keyed), best_values, np.maximum.reduceat(best, keyed[:-1]))
 
 
-def _solved_rows(weights: Array, importance: Array, target: Array) -> Array:
+def _solve_rows(weights: Array, importance: Array, target: Array) -> Array:
     weighted = weights * importance[:, None]
     gram = weighted.T @ weights
     gram[np.diag_indices_from(gram)] += 1e-9

@@ -35,7 +35,7 @@ def with_landmarks(before: RotoDocument, after: RotoDocument) -> RotoDocument:
             if frame in moved[name]
         }
         rows[frame] = tuple(
-            mark if mark is None or marks.names[k] in hand else _moved_landmark(mark, anchors.get(k), points)
+            mark if mark is None or marks.names[k] in hand else _follow_anchor(mark, anchors.get(k), points)
             for k, mark in enumerate(row)
         )
     return replace(after, landmarks=replace(marks, keys=rows))
@@ -75,7 +75,7 @@ def _anchors(document: RotoDocument, shapes: Collection[str]) -> dict[int, Ancho
     return found
 
 
-def _moved_landmark(mark: Landmark, anchor: Anchor | None, points: Mapping[str, tuple[Points, Points]]) -> Landmark:
+def _follow_anchor(mark: Landmark, anchor: Anchor | None, points: Mapping[str, tuple[Points, Points]]) -> Landmark:
     if anchor is None or anchor[0] not in points:
         return mark
     was, now = (side[anchor[1]] for side in points[anchor[0]])

@@ -20,7 +20,7 @@ Matrix = tuple[float, ...]  # 3 x 3, row by row, plate space
 IDENTITY: Matrix = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 LEAST_SCALE = 0.001
 _STILL = 1e-9  # largest deviation of a matrix from the identity that moves nothing
-Row = tuple[float, ...]
+SixNumbers = tuple[float, ...]
 
 
 class LayerPose(NamedTuple):
@@ -97,7 +97,7 @@ class Layer:
         return (self,) if self.parent is None else (*self.parent.chain, self)
 
 
-def _row_at(rows: Mapping[int, Row], frame: float) -> Row | None:
+def _row_at(rows: Mapping[int, SixNumbers], frame: float) -> SixNumbers | None:
     """The row at a frame: linear between keys, constant before the first and after the last; None without keys."""
     if frame in rows:
         return rows[int(frame)]
@@ -138,7 +138,7 @@ def place_point(m: Matrix, x: float, y: float) -> tuple[float, float]:
     return (m[0] * x + m[1] * y + m[2]) / w, (m[3] * x + m[4] * y + m[5]) / w
 
 
-def moved_row(m: Matrix, row: Row, at: tuple[float, float] | None = None) -> Row:
+def transform_row(m: Matrix, row: SixNumbers, at: tuple[float, float] | None = None) -> SixNumbers:
     """Transform a control point's six numbers; tangents by their end points.
 
     `at`: the row is an offset from this point, as in feather rows, and stays one.

@@ -30,12 +30,15 @@ def model_keys(document: RotoDocument) -> RotoDocument:
     )
     marks = document.landmarks
     if marks.hand:
-        rows = {frame: _not_placed(row, marks.names, marks.hand.get(frame, ())) for frame, row in marks.keys.items()}
+        rows = {
+            frame: _drop_hand_landmarks(row, marks.names, marks.hand.get(frame, ()))
+            for frame, row in marks.keys.items()
+        }
         marks = replace(marks, keys=rows, hand={})
     return replace(document, shapes=shapes, landmarks=marks)
 
 
-def _not_placed(row: LandmarkRow, names: Sequence[str], hand: Collection[str]) -> LandmarkRow:
+def _drop_hand_landmarks(row: LandmarkRow, names: Sequence[str], hand: Collection[str]) -> LandmarkRow:
     return tuple(None if name in hand else mark for name, mark in zip(names, row)) if hand else row
 
 
@@ -48,7 +51,7 @@ def with_human_keys(document: RotoDocument, earlier: RotoDocument, aside: Collec
     """
     layers = {shape.name: shape.layer for shape in earlier.shapes}
     kept = {shape.name: shape for shape in earlier.shapes if human_keys(shape) or shape.name in aside}
-    new = tuple(_guarded(shape, kept.pop(shape.name, None)) for shape in document.shapes)
+    new = tuple(_keep_human_keys(shape, kept.pop(shape.name, None)) for shape in document.shapes)
     landmarks = _with_hand(document.landmarks, earlier.landmarks)
     away = {shape.name for shape in earlier.shapes if shape.subtract}
     new = tuple(replace(shape, subtract=True) if shape.name in away else shape for shape in new)
@@ -78,7 +81,7 @@ def _with_hand(new: LandmarkKeys, old: LandmarkKeys) -> LandmarkKeys:
     return replace(new, keys=dict(sorted(keys.items())), hand=hand) if old.hand else new
 
 
-def _guarded(shape: RotoShape, earlier: RotoShape | None) -> RotoShape:
+def _keep_human_keys(shape: RotoShape, earlier: RotoShape | None) -> RotoShape:
     if earlier is None:
         return shape
     if shape.keys and (shape.n_points, shape.closed) != (earlier.n_points, earlier.closed):
@@ -101,7 +104,7 @@ def hand_corrected_frames(predicted: RotoShape, shape: RotoShape, document: Roto
     return sorted(found)
 
 
-def corrected_in(predicted: RotoDocument | None, document: RotoDocument) -> dict[str, frozenset[int]]:
+def frames_corrected(predicted: RotoDocument | None, document: RotoDocument) -> dict[str, frozenset[int]]:
     """For every shape the `hand_corrected_frames`; without predictions, the frames of its human keys."""
     before = {} if predicted is None else {shape.name: shape for shape in predicted.shapes}
     return {
@@ -110,7 +113,7 @@ def corrected_in(predicted: RotoDocument | None, document: RotoDocument) -> dict
     }
 
 
-def settled_in(predicted: RotoDocument | None, document: RotoDocument) -> dict[str, frozenset[int]]:
+def frames_settled(predicted: RotoDocument | None, document: RotoDocument) -> dict[str, frozenset[int]]:
     """For every shape the frames that a person has confirmed: keyed, or moved by a landmark on the shape.
 
     A shape that moved only because it is predicted from a nearby landmark does not count.
@@ -118,7 +121,7 @@ def settled_in(predicted: RotoDocument | None, document: RotoDocument) -> dict[s
     shapes = {shape.name: shape for shape in document.shapes}
     return {
         name: frozenset(frame for frame in frames if _is_settled(shapes[name].keys[frame], frame, document.landmarks))
-        for name, frames in corrected_in(predicted, document).items()
+        for name, frames in frames_corrected(predicted, document).items()
     }
 
 
@@ -165,7 +168,7 @@ def to_carry_on(
     One that left no propagated key in those frames was undone, and is not repeated. None stands for a refit of the
     whole shot, if keys were propagated outside all ranges. Shapes that `models` lacks follow only their own track.
     """
-    followed = {shape.name: _followed(shape, frames) for shape in before.shapes}
+    followed = {shape.name: _propagated_frames(shape, frames) for shape in before.shapes}
     anywhere = {frame for shape in models.shapes for frame in followed.get(shape.name, ())}
     seen = [each for each in spreads if anywhere & set(range(each.first, each.last + 1))]
     covered = {frame for each in seen for frame in range(each.first, each.last + 1)}
@@ -173,7 +176,7 @@ def to_carry_on(
     return [*([None] if refitted - covered else []), *seen]
 
 
-def _followed(shape: RotoShape, frames: Collection[int] | None) -> set[int]:
+def _propagated_frames(shape: RotoShape, frames: Collection[int] | None) -> set[int]:
     found = {frame for frame, key in shape.keys.items() if key.source == "propagated"}
     return found if frames is None else found & set(frames)
 
@@ -209,7 +212,7 @@ def with_model_keys(document: RotoDocument, keys: Mapping[str, Mapping[int, Key]
     return replace(document, shapes=tuple(shapes))
 
 
-def without_propagated(document: RotoDocument, frames: Mapping[str, Collection[int]]) -> RotoDocument:
+def drop_propagated(document: RotoDocument, frames: Mapping[str, Collection[int]]) -> RotoDocument:
     """The document without the propagated keys of some shapes on some frames."""
     shapes = []
     for shape in document.shapes:

@@ -20,11 +20,11 @@ def merge(before: RotoDocument, new: RotoDocument, frames: Iterable[int]) -> Rot
         first_frame=min(before.first_frame, new.first_frame),
         last_frame=max(before.last_frame, new.last_frame),
         landmarks=replace(new.landmarks, keys=dict(sorted(keys.items()))),
-        shapes=tuple(_merged_shape(old.get(shape.name), shape, asked) for shape in new.shapes),
+        shapes=tuple(_merge_shape(old.get(shape.name), shape, asked) for shape in new.shapes),
     )
 
 
-def _merged_shape(before: RotoShape | None, new: RotoShape, asked: set[int]) -> RotoShape:
+def _merge_shape(before: RotoShape | None, new: RotoShape, asked: set[int]) -> RotoShape:
     if before is None or (before.n_points, before.closed) != (new.n_points, new.closed):
         return new
     keys = {**{f: key for f, key in before.keys.items() if f not in asked}, **new.keys}

@@ -280,7 +280,7 @@ def rasterise_profile(
     line = _tapered_centre_line(shape, taper, FLATNESS_PX)
     if line is None or not rows[:, :2].any():
         return EMPTY
-    chain, half, feather = _profiled(*line, shape, rows)
+    chain, half, feather = _profile_line(*line, shape, rows)
     frame = _pixel_frame([chain], width, height, float((half + feather).max()))
     if frame is None:
         return EMPTY
@@ -292,7 +292,7 @@ def rasterise_profile(
     return _region_of(frame, covered)
 
 
-def _profiled(chain: Array, share: Array, points: Array, rows: Array) -> tuple[Array, Array, Array]:
+def _profile_line(chain: Array, share: Array, points: Array, rows: Array) -> tuple[Array, Array, Array]:
     """The centre line (N, 2) of a stroke with two sides, its half width and its feather (N,), from a curve's chain."""
     at = bezier.arc_lengths(chain, False)
     lengths = [bezier.length(points[i : i + 2], False) for i in range(len(points) - 1)]
@@ -451,9 +451,9 @@ def _stroke_band(
     return gap
 
 
-def cut(region: Region, away: Iterable[Region]) -> Region:
+def subtract_mattes(region: Region, away: Iterable[Region]) -> Region:
     """A matte minus others: its coverage times (1 - coverage) of each of them."""
-    over = [other for other in away if _meet(region, other)]
+    over = [other for other in away if _do_overlap(region, other)]
     if not over:
         return region
     h, w = region.coverage.shape
@@ -464,7 +464,7 @@ def cut(region: Region, away: Iterable[Region]) -> Region:
     return Region(region.x, region.y, left)
 
 
-def _meet(a: Region, b: Region) -> bool:
+def _do_overlap(a: Region, b: Region) -> bool:
     (ah, aw), (bh, bw) = a.coverage.shape, b.coverage.shape
     is_apart = a.x + aw <= b.x or b.x + bw <= a.x or a.y + ah <= b.y or b.y + bh <= a.y
     return not (a.is_empty or b.is_empty or is_apart)
@@ -504,4 +504,7 @@ def mattes_of(shapes: Iterable[RotoShape], frame: float, width: int, height: int
     shapes = tuple(shapes)
     drawn = {shape.name: matte(shape, frame, width, height) for shape in shapes}
     away = [drawn[shape.name] for shape in shapes if shape.subtract]
-    return {shape.name: drawn[shape.name] if shape.subtract else cut(drawn[shape.name], away) for shape in shapes}
+    return {
+        shape.name: drawn[shape.name] if shape.subtract else subtract_mattes(drawn[shape.name], away)
+        for shape in shapes
+    }

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.shapes import bezier, knots, samples
 from rotopaint_ai.shapes.bezier import Array
-from rotopaint_ai.shapes.edit_layers import seen_through, within_layer
+from rotopaint_ai.shapes.edit_layers import place_in_layer, to_layer_space
 from rotopaint_ai.shapes.knots import Stretch
 from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument, RotoShape, Source
 
@@ -58,7 +58,7 @@ def reduce_keys(shape: RotoShape, tolerance_px: float) -> RotoShape:
     if len(shape.keys) < 2 or tolerance_px <= 0:
         return shape
     if shape.layer is not None:
-        return seen_through(reduce_keys(within_layer(shape), tolerance_px), shape.layer)
+        return place_in_layer(reduce_keys(to_layer_space(shape), tolerance_px), shape.layer)
     motion = _motion_of(shape)
     aim = tolerance_px
     while True:
@@ -77,7 +77,7 @@ def deviation(a: RotoShape, b: RotoShape) -> float:
 
 def _reduce_shape(shape: RotoShape, motion: _Motion, tolerance_px: float) -> RotoShape:
     keys: dict[int, Key] = {}
-    for kept in _reduced_keys(motion, tolerance_px):
+    for kept in _reduce_to_keys(motion, tolerance_px):
         frame = int(motion.frames[kept.row])
         old = shape.keys.get(frame)
         points = bezier.as_points(kept.numbers)
@@ -113,9 +113,9 @@ class _Still:
     fixed: tuple[int, ...]
 
 
-def _reduced_keys(motion: _Motion, tolerance_px: float) -> Iterator[_ReducedKey]:
+def _reduce_to_keys(motion: _Motion, tolerance_px: float) -> Iterator[_ReducedKey]:
     """The keys of the result in order: still parts become holds, moving parts are fitted."""
-    stills = _merged_stills(motion, list(_stills(motion)), tolerance_px)
+    stills = _merge_stills(motion, list(_stills(motion)), tolerance_px)
     after = 0
     for still in stills:
         if after < still.begin:
@@ -136,7 +136,7 @@ def _stills(motion: _Motion) -> Iterator[_Still]:
             yield _Still(begin, end, begin, tuple((begin + np.flatnonzero(motion.is_fixed[begin : end + 1])).tolist()))
 
 
-def _merged_stills(motion: _Motion, stills: Sequence[_Still], tolerance_px: float) -> list[_Still]:
+def _merge_stills(motion: _Motion, stills: Sequence[_Still], tolerance_px: float) -> list[_Still]:
     """Merge neighbouring runs if one of their poses is within the tolerance of all; never with a human key."""
     found: list[_Still] = []
     members: list[_Still] = []
@@ -178,14 +178,14 @@ def _moving_keys(motion: _Motion, first: int, into: _Still | None, tolerance_px:
     kept: list[_ReducedKey] = []
     for begin, end in pairwise(ends) if last > first else ():
         pins = (bool(kept) or bool(motion.is_fixed[begin]), end < last or into is not None or motion.is_fixed[end])
-        part = _fitted_keys(table[begin - first : end - first + 1], motion.rows_FD.shape[1], pins, tolerance_px)
+        part = _fit_keys(table[begin - first : end - first + 1], motion.rows_FD.shape[1], pins, tolerance_px)
         kept += [_ReducedKey(begin + row, numbers, False) for row, numbers in part[1 if kept else 0 :]]
     if last == first:
         kept = [_ReducedKey(first, motion.rows_FD[first], False)]
     yield from kept[:-1] if into is not None else kept
 
 
-def _fitted_keys(
+def _fit_keys(
     table: Array, n_numbers: int, pins: tuple[bool, bool], tolerance_px: float
 ) -> list[tuple[int, NDArray[np.float64]]]:
     """Rows and numbers of the keys of a stretch, fitted part by part."""

@@ -88,9 +88,9 @@ def refit(predicted: RotoDocument, document: RotoDocument, errors: Errors | None
         if not set(hand).isdisjoint(_predicted_frames(space, base, shape))
     ]
     weights = _hypothesis_weights(space, tasks)
-    estimates = {task.shape.name: _refitted(space, task, weights) for task in tasks}
+    estimates = {task.shape.name: _average_hypotheses(space, task, weights) for task in tasks}
     for task, on_head in _seams_on_head(space, predicted, tasks):
-        estimates[task.shape.name] = _confirmed_by_head(space, task, estimates[task.shape.name], on_head)
+        estimates[task.shape.name] = _confirm_by_head(space, task, estimates[task.shape.name], on_head)
     return {task.shape.name: _new_keys(task, estimates[task.shape.name]) for task in tasks}
 
 
@@ -110,7 +110,7 @@ def spread(predicted: RotoDocument, document: RotoDocument, frame: int, first: i
     }
 
 
-def again(
+def repeat_propagations(
     predicted: RotoDocument,
     document: RotoDocument,
     before: RotoDocument,
@@ -272,7 +272,7 @@ def _landmark_errors(predicted: RotoDocument, frames: Sequence[int], heads: Head
     return np.where(np.isnan(table), HIDDEN * abs(heads.factor_H)[:, None], table)
 
 
-def _confirmed_by_head(space: FaceSpace, task: _Task, estimate: Complex, on_head: Complex) -> Complex:
+def _confirm_by_head(space: FaceSpace, task: _Task, estimate: Complex, on_head: Complex) -> Complex:
     """The estimate in holds that a person corrected or the head confirms, else the prediction."""
     look_HL = space.look_FL[task.rows_H]
     far_H = np.sqrt((abs(look_HL[:, None] - look_HL[task.at_N]) ** 2).sum(axis=2)).min(axis=1)
@@ -285,10 +285,10 @@ def _confirmed_by_head(space: FaceSpace, task: _Task, estimate: Complex, on_head
 def _new_keys(task: _Task, estimate: Complex) -> dict[int, Key]:
     others = [frame for frame in task.frames if frame not in set(task.hand)]
     rows = task.hold_F[np.searchsorted(task.frames, others)]
-    return moved_keys(task.base, task.shape, others, estimate[rows]) if others else {}
+    return keys_from_splines(task.base, task.shape, others, estimate[rows]) if others else {}
 
 
-def _refitted(space: FaceSpace, task: _Task, weights: Array) -> Complex:
+def _average_hypotheses(space: FaceSpace, task: _Task, weights: Array) -> Complex:
     """Splines (H, 3 P) averaged over all hypotheses by their weights."""
     estimate = task.predicted_H.copy()
     for weight, is_biased in zip(weights, (True, False)):
@@ -332,7 +332,7 @@ def _by_walk(space: FaceSpace, task: _Task, is_biased: bool) -> Complex:
     """
     estimate = task.predicted_H.copy()
     for start in range(0, len(task.predicted_H), WINDOW):
-        holds, inner = _solved_window(task, start)
+        holds, inner = _solve_window(task, start)
         known = {
             int(np.searchsorted(holds, hold)): task.corrected[hold]
             for hold in task.corrected
@@ -346,7 +346,7 @@ def _by_walk(space: FaceSpace, task: _Task, is_biased: bool) -> Complex:
     return estimate
 
 
-def _solved_window(task: _Task, start: int) -> tuple[Rows, slice]:
+def _solve_window(task: _Task, start: int) -> tuple[Rows, slice]:
     """The holds of one window, and the slice of holds that it is solved for."""
     n = len(task.predicted_H)
     low, high = max(start - MARGIN, 0), min(start + WINDOW + MARGIN, n)
@@ -423,7 +423,7 @@ def _spread_shape(
     before = (splines_of(shape, frames) - splines_of(base, frames)) / factor
     share = _fade_weight(space.time_F[at], space.time_F[of][0], low, high)
     blended = before + share[:, None] * (here - before)
-    return moved_keys(base, shape, frames, splines_of(base, frames) + blended * factor)
+    return keys_from_splines(base, shape, frames, splines_of(base, frames) + blended * factor)
 
 
 def _fade_weight(time: Array, centre: float, first: int, last: int) -> Array:
@@ -434,7 +434,7 @@ def _fade_weight(time: Array, centre: float, first: int, last: int) -> Array:
     return np.asarray(1 - u * u * (3 - 2 * u))
 
 
-def moved_keys(base: RotoShape, shape: RotoShape, frames: Sequence[int], splines: Complex) -> dict[int, Key]:
+def keys_from_splines(base: RotoShape, shape: RotoShape, frames: Sequence[int], splines: Complex) -> dict[int, Key]:
     """Keys from splines; the model's own key where the spline equals the model's."""
     still = abs(splines - splines_of(base, frames)).max(axis=1) < _STILL_PX
     new: dict[int, Key] = {}

@@ -69,14 +69,14 @@ def curves_on_head(
         return []
     error = np.maximum(error_px_HL, LEAST_PX)
     cameras, marks = cameras_by_landmarks(heads, points_HL, error_px_HL)
-    seen = [_Seen.of(each) for each in known]
+    seen = [_ObservedSamples.of(each) for each in known]
     guesses = [curve_in_space(cameras, heads, each.splines_HD) for each in known]
     curves = guesses
     for _ in range(ROUNDS):
-        curves = [_fitted_curve(cameras, *each) for each in zip(seen, curves, guesses)]
+        curves = [_fit_curve(cameras, *each) for each in zip(seen, curves, guesses)]
         pulls = [_by_curve(cameras, each, curve) for each, curve in zip(seen, curves)]
         cameras = cameras.moved(landmark_pull(cameras, marks, points_HL, error), *pulls)
-        marks = _fitted_marks(cameras, marks, points_HL, error)
+        marks = _fit_marks(cameras, marks, points_HL, error)
     return [cameras.see(curve) for curve in curves]
 
 
@@ -86,7 +86,7 @@ def cameras_by_landmarks(heads: HeadPoses, points_HL: Complex, error_px_HL: Arra
     cameras, marks = first_cameras(heads, points_HL)
     for _ in range(ALONE):
         cameras = cameras.moved(landmark_pull(cameras, marks, points_HL, error))
-        marks = _fitted_marks(cameras, marks, points_HL, error)
+        marks = _fit_marks(cameras, marks, points_HL, error)
     return cameras, marks
 
 
@@ -118,7 +118,7 @@ def landmark_pull(cameras: Cameras, marks: Array, points_HL: Complex, error_px_H
     return whole, pull + np.einsum("hm,hmi->hi", weight * off.imag, by_camera[..., 1, :])
 
 
-def _fitted_marks(cameras: Cameras, marks: Array, points_HL: Complex, error_px_HL: Array) -> Array:
+def _fit_marks(cameras: Cameras, marks: Array, points_HL: Complex, error_px_HL: Array) -> Array:
     """Landmarks in space, with depth near the ball where it is not observable."""
     n = len(points_HL)
     _, by_place = cameras.projection_slopes(marks)
@@ -135,7 +135,7 @@ def _fitted_marks(cameras: Cameras, marks: Array, points_HL: Complex, error_px_H
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Seen:
+class _ObservedSamples:
     """Observed samples of a curve (H, M), the weights (M, D) from its points, normals, and weights across and along
     it."""
 
@@ -147,7 +147,7 @@ class _Seen:
     is_exact: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, known: KnownCurve) -> _Seen:
+    def of(cls, known: KnownCurve) -> _ObservedSamples:
         weights = basis(known.splines_HD.shape[1] // 3, False, _PER_SEGMENT)
         at = known.splines_HD @ weights.T
         way, m = np.gradient(at, axis=1), at.shape[1]
@@ -162,7 +162,7 @@ class _Seen:
         """The deviations of samples from the curve (H, M), rotated so that the real part is across the curve."""
         return np.asarray((self.at - cameras.see(self.weights @ curve)) * self.normal.conj())
 
-    def trusted(self, cameras: Cameras, curve: Array) -> _Seen:
+    def trusted(self, cameras: Cameras, curve: Array) -> _ObservedSamples:
         """The samples with smaller weights for outliers, except on curves that a person drew."""
         far = self.residual(cameras, curve).real ** 2 * self.across / 4
         return replace(self, across=np.where(self.is_exact[:, None], self.across, self.across / (1 + far)))
@@ -184,7 +184,7 @@ def curve_in_space(cameras: Cameras, heads: HeadPoses, observed: Complex) -> Arr
     return np.asarray(guess + np.linalg.solve(a.T @ a + ridge, a.T @ b).T)
 
 
-def _fitted_curve(cameras: Cameras, seen: _Seen, now: Array, guess: Array) -> Array:
+def _fit_curve(cameras: Cameras, seen: _ObservedSamples, now: Array, guess: Array) -> Array:
     """A curve in space fitted to its observations, near their mean."""
     seen = seen.trusted(cameras, now)
     _, by_place = cameras.projection_slopes(seen.weights @ now)
@@ -199,7 +199,7 @@ def _fitted_curve(cameras: Cameras, seen: _Seen, now: Array, guess: Array) -> Ar
     return np.asarray(now + np.linalg.solve(whole, right).reshape(now.shape))
 
 
-def _by_curve(cameras: Cameras, seen: _Seen, curve: Array) -> Pull:
+def _by_curve(cameras: Cameras, seen: _ObservedSamples, curve: Array) -> Pull:
     seen = seen.trusted(cameras, curve)
     by_camera, _ = cameras.projection_slopes(seen.weights @ curve)
     off = seen.residual(cameras, curve)

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from rotopaint_ai.shapes import between
-from rotopaint_ai.shapes.layers import IDENTITY, Layer, in_order, linear_part, moved_row, way_back
+from rotopaint_ai.shapes.layers import IDENTITY, Layer, in_order, linear_part, transform_row, way_back
 
 Role = Literal["seam", "matte"]
 Source = Literal["model", "human", "propagated"]
@@ -217,14 +217,14 @@ class RotoShape:
         matrix = IDENTITY if self.layer is None else self.layer.matrix_at(frame)
         matrix = way_back(matrix) if is_back else matrix
         places = [None] * len(rows) if around is None else [(row[0], row[1]) for row in around]
-        return [moved_row(matrix, tuple(row), place) for row, place in zip(rows, places, strict=True)]
+        return [transform_row(matrix, tuple(row), place) for row, place in zip(rows, places, strict=True)]
 
     def _slopes_in_layer(self, slopes: Points, frame: int) -> Rows:
         """Slopes of a key in layer space."""
         if self.layer is None:
             return slopes
         matrix = way_back(linear_part(self.layer.matrix_at(frame)))
-        return [moved_row(matrix, tuple(row)) for row in slopes]
+        return [transform_row(matrix, tuple(row)) for row in slopes]
 
     def _feather(self, frame: int) -> Points:
         key = self.keys[frame]

@@ -17,14 +17,6 @@ PACKAGES = {"rotopaint_ai": ROOT, "rotopaint_ui": ROOT / "ui", "rotopaint_nuke":
 CLASS = re.compile(r"^class ([A-Za-z]\w*)", re.MULTILINE)
 ALIAS = re.compile(r"^(?:type )?([A-Z]\w*[a-z]\w*)(?:: TypeAlias)? = ([^#\n]+)", re.MULTILINE)
 LOCAL = re.compile(r"NDArray|TypeVar\(|ParamSpec\(")  # arrays and type variables are named anew in every module
-SHARED_TYPES = {
-    "Batches",
-    "Build",
-    "Keys",
-    "Part",
-    "Row",
-    "Shot",
-}  # aliases that are named once more within shapes and training
 RELATIVE = re.compile(r"^\s*from \.", re.MULTILINE)
 
 
@@ -118,7 +110,7 @@ def test_a_type_of_two_meanings_is_found() -> None:
 
 def test_a_public_type_name_has_one_meaning() -> None:
     found = shared_types({str(path.relative_to(ROOT)): text for path, text in texts().items()})
-    assert {name: modules for name, modules in found.items() if name not in SHARED_TYPES} == {}
+    assert found == {}
 
 
 def test_nothing_is_kept_that_is_made_or_lies_elsewhere() -> None:

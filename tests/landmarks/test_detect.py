@@ -16,7 +16,7 @@ from rotopaint_ai.landmarks.detect import (
     _crop_grid,
     _crops_around,
     instability,
-    moved_crops,
+    jitter_crops,
     propose,
     read,
 )
@@ -217,7 +217,7 @@ def test_landmarks_of_a_face_stay_where_the_crop_moves_and_others_follow_it() ->
     """By hand: the five crops' middles lie 0, and four times 0.2 sides, from their mean; a landmark in the middle of
     each crop has a mean distance of 0.8 * 0.2 = 0.16 sides."""
     crop = Crop(100, 92.5, 90.0)
-    crops = [crop, *moved_crops(crop)]
+    crops = [crop, *jitter_crops(crop)]
 
     def middle(pictures: Picture) -> tuple[Picture, Picture, Picture]:
         points, error, visible = blind(pictures)
@@ -232,7 +232,7 @@ def test_landmarks_of_a_face_stay_where_the_crop_moves_and_others_follow_it() ->
 
 def test_a_face_is_cut_off_by_no_crop_that_judges_it() -> None:
     crop, half = Crop(100, 92.5, 90.0), 90.0 / CROP_MARGIN / 2
-    for moved in moved_crops(crop):
+    for moved in jitter_crops(crop):
         reach = moved.side / 2 - half
         assert max(abs(moved.x - crop.x), abs(moved.y - crop.y)) <= reach
 
@@ -286,7 +286,7 @@ def test_neighbouring_crops_are_read_until_most_exposures_show_a_face() -> None:
         doubts.append(follow.is_doubtful)
         follow.step(frame, plate(100, 90))
     assert doubts == [True] * 5 + [False] * 3
-    assert asked.count(len(moved_crops(Crop(0, 0, 1)))) == 5
+    assert asked.count(len(jitter_crops(Crop(0, 0, 1)))) == 5
 
 
 def test_a_face_is_not_doubted_any_more_after_a_few_exposures() -> None:

@@ -13,7 +13,7 @@ from rotopaint_ai.landmarks.faces import (
     MARGIN,
     FaceFound,
     _overlap,
-    apart,
+    drop_overlapping,
     faces_of,
     find_faces,
     follow_face,
@@ -106,7 +106,7 @@ def test_overlap_is_the_share_of_the_smaller_box() -> None:
 
 
 def test_a_box_in_a_surer_one_is_the_same_face() -> None:
-    kept = apart([_face(10, 20, 0.6), _face(0, 40, 0.9), _face(100, 40, 0.7)])
+    kept = drop_overlapping([_face(10, 20, 0.6), _face(0, 40, 0.9), _face(100, 40, 0.7)])
     assert [face.score for face in kept] == [0.9, 0.7]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rotopaint_ai.landmarks.mark_search import ExpectedMarks, marks_seen_again
+from rotopaint_ai.landmarks.mark_search import ExpectedMarks, search_marks
 from rotopaint_ai.landmarks.shared_marks import MarkPicture, SharedMarks, shared_marks
 from rotopaint_ai.landmarks.shared_marks import features as features_in
 from tests.landmarks.test_shared_marks import CORNER, FACE, MIDDLE, MOTIONS, moved, picture
@@ -44,7 +44,7 @@ def without(marks: SharedMarks, hold: int) -> SharedMarks:
 
 
 def test_a_mark_is_found_where_its_surroundings_are_though_expected_a_little_off(marks: SharedMarks) -> None:
-    found = marks_seen_again(without(marks, 4), expected(marks, 1.2 - 0.8j), APART, seen)
+    found = search_marks(without(marks, 4), expected(marks, 1.2 - 0.8j), APART, seen)
     again = found.hold == 4
     true = expected(marks).at[4, found.mark[again]]
     assert again.sum() > 0.6 * (marks.hold == 4).sum()
@@ -54,7 +54,7 @@ def test_a_mark_is_found_where_its_surroundings_are_though_expected_a_little_off
 
 
 def test_what_was_seen_stays_as_it_was(marks: SharedMarks) -> None:
-    found = marks_seen_again(without(marks, 4), expected(marks), APART, seen)
+    found = search_marks(without(marks, 4), expected(marks), APART, seen)
     before = {(m, h): at for m, h, at in zip(marks.mark, marks.hold, marks.at) if h != 4}
     assert all(found.at[(found.mark == m) & (found.hold == h)] == [at] for (m, h), at in before.items())
     assert len({*zip(found.mark.tolist(), found.hold.tolist())}) == len(found.mark)
@@ -62,14 +62,14 @@ def test_what_was_seen_stays_as_it_was(marks: SharedMarks) -> None:
 
 def test_a_hold_that_shows_something_else_or_the_head_from_behind_has_none(marks: SharedMarks) -> None:
     less = without(marks, 4)
-    other = marks_seen_again(less, expected(marks), APART, lambda hold: seen(hold, 2 if hold == 4 else 1))
+    other = search_marks(less, expected(marks), APART, lambda hold: seen(hold, 2 if hold == 4 else 1))
     assert (other.hold == 4).sum() < 0.05 * marks.count
     away = expected(marks)
     away.facing[4] = 0.1
-    assert (marks_seen_again(less, away, APART, seen).hold == 4).sum() == 0
+    assert (search_marks(less, away, APART, seen).hold == 4).sum() == 0
 
 
 def test_no_marks_stay_none() -> None:
     none = SharedMarks(np.zeros(0, int), np.zeros(0, int), np.zeros(0, complex), 0)
     empty = ExpectedMarks(np.zeros((5, 0), complex), np.zeros((5, 0, 2), complex), np.zeros((5, 0)))
-    assert marks_seen_again(none, empty, APART, seen).count == 0
+    assert search_marks(none, empty, APART, seen).count == 0

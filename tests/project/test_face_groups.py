@@ -88,7 +88,7 @@ def test_a_group_that_moves_while_its_face_is_aside_moves_what_models_said() -> 
     anna = face_groups.choose_face(replace(bo, document=moved), "Anna", None)
     assert anna.predicted is not None
     assert [anna.predicted.shape("seam").at(frame)[0].x for frame in (1, 2)] == [16.0, 17.0]
-    assert group_moves.taken_below_groups(anna.predicted, anna.document).shape("seam").at(2)[0].x == 11.0
+    assert group_moves.remove_groups(anna.predicted, anna.document).shape("seam").at(2)[0].x == 11.0
 
 
 def test_a_face_is_renamed_with_its_group() -> None:

@@ -12,12 +12,12 @@ from rotopaint_ai.landmarks.shared_marks import SharedMarks
 from rotopaint_ai.shapes.head_bundle import (
     HeadBuild,
     HeadFacts,
-    SeenMarks,
+    ObservedMarks,
     curve_deviations,
     first_head,
     gauss_newton_step,
     joints_of,
-    observed_curves,
+    observe_curves,
 )
 from rotopaint_ai.shapes.head_cameras import BALL, PERSPECTIVE, Cameras, ball_depth, rotations
 from rotopaint_ai.shapes.head_marks import MarksInSpace, expected_marks
@@ -61,7 +61,7 @@ def solved(shot: tuple[HeadPoses, Array, Array, list[Array]], known: list[KnownC
     heads, points, _, _ = shot
     head = first_head(heads, points, np.full(points.shape, 0.5), known, build)
     for _ in range(12):
-        told_of_it = observed_curves(known, np.abs(heads.factor_H), head.splines())
+        told_of_it = observe_curves(known, np.abs(heads.factor_H), head.splines())
         head = gauss_newton_step(head, HeadFacts(points, np.full(points.shape, 0.5), told_of_it, build))
     return head.splines()
 
@@ -158,8 +158,8 @@ def test_shared_marks_carry_a_drawn_curve_to_every_hold() -> None:
     for each in (None, shared):
         head = first_head(poses, points, error, [known], NO_BUILD, each)
         for far_px in (8, 8, 5, 5, 3, 3, 2, 2, 1, 1, 1, 1):
-            seen_marks = each and SeenMarks(each, far_px)
-            told_of_it = observed_curves([known], np.abs(poses.factor_H), head.splines())
+            seen_marks = each and ObservedMarks(each, far_px)
+            told_of_it = observe_curves([known], np.abs(poses.factor_H), head.splines())
             facts = HeadFacts(points, error, told_of_it, NO_BUILD, seen_marks)
             head = gauss_newton_step(head, facts)
         offs.append(off(head.splines()[0], true))

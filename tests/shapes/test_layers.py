@@ -121,13 +121,13 @@ def test_a_models_keys_that_go_along_stay_the_models() -> None:
     x, y = place_point(document.layers[0].matrix_at(1011), 60, 40)
     assert badge.at(1011)[0][:2] == pytest.approx((x, y))
     assert predicted.shape("line") is said.shape("line")
-    anew = group_moves.placed_in_groups(said, document, {"badge": {1006}})
+    anew = group_moves.apply_groups(said, document, {"badge": {1006}})
     assert [where(anew.shape("badge").at(f)) for f in (1001, 1011)] == [where(badge.at(f)) for f in (1001, 1011)]
     assert anew.shape("badge").keys[1006] == said.shape("badge").keys[1006]
-    below = group_moves.taken_below_groups(document, document)
+    below = group_moves.remove_groups(document, document)
     assert [where(below.shape("badge").at(f)) for f in keys] == [where(SQUARE)] * 3
     put_back = manual_keys.with_human_keys(anew, document)
-    assert group_moves.placed_in_groups(put_back, document) is put_back  # already placed in its group
+    assert group_moves.apply_groups(put_back, document) is put_back  # already placed in its group
     assert put_back.shape("badge").layer == badge.layer
 
 
@@ -156,7 +156,7 @@ def test_smooth_keys_under_a_plane_in_perspective_come_back_from_nuke(tmp_path: 
     back, _ = nuke_reader.read_text((tmp_path / "a.nk").read_text()).document.shapes
     assert back.keys[1001].slopes is not None
     assert back.layer is not None
-    again = edit_layers.seen_through(edit_layers.within_layer(back), back.layer)
+    again = edit_layers.place_in_layer(edit_layers.to_layer_space(back), back.layer)
     for frame in (1003, 1004.5, 1008):
         assert where(again.at(frame)) == where(back.at(frame))
 

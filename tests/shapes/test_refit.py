@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.shapes.facespace import FaceSpace
 from rotopaint_ai.shapes.propagation_range import propose
-from rotopaint_ai.shapes.refit import _confirmed_by_head, _Task, moved_keys, refit, splines_of, spread
+from rotopaint_ai.shapes.refit import _confirm_by_head, _Task, keys_from_splines, refit, splines_of, spread
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
     Key,
@@ -103,7 +103,7 @@ def test_a_seam_of_another_pose_than_the_corrected_one_needs_a_surer_head(head_p
     shape = RotoShape("seam", False, "seam", {})
     said, found, on_head = (np.array([level(height)] * 2) for height in (0.0, 4.0, 2.9))
     task = _Task(shape, shape, [1], [1, 2], rows, rows, said, np.ones(2), {0: found[0]})
-    put = _confirmed_by_head(space, task, found, on_head)
+    put = _confirm_by_head(space, task, found, on_head)
     assert put[0] == pytest.approx(found[0])  # hand-drawn
     assert put[1] == pytest.approx(found[1] if moves else said[1])
 
@@ -219,7 +219,7 @@ def test_moved_keys_go_on_as_the_keys_in_their_place_did() -> None:
     row = (ControlPoint(0, 0), ControlPoint(40, 0))
     model = RotoShape("s", False, "seam", {1: Key(row, interpolation="ease"), 5: Key(row, interpolation="ease")})
     own = RotoShape("s", False, "seam", {1: Key(row, interpolation="hold"), 9: Key(row)})
-    found = moved_keys(model, own, [1, 5, 7], splines_of(model, [1, 5, 7]) + 3)
+    found = keys_from_splines(model, own, [1, 5, 7], splines_of(model, [1, 5, 7]) + 3)
     assert [(frame, key.interpolation) for frame, key in found.items()] == [(1, "hold"), (5, "ease"), (7, "linear")]
     assert {key.points for key in found.values()} == {(ControlPoint(3, 0), ControlPoint(43, 0))}
 

@@ -9,7 +9,7 @@ import pytest
 
 from rotopaint_ai.shapes.head_cameras import PERSPECTIVE, Cameras
 from rotopaint_ai.shapes.head_poses import head_poses
-from rotopaint_ai.shapes.rigid_head import KnownCurve, _fitted_marks, curves_on_head, is_borne_out
+from rotopaint_ai.shapes.rigid_head import KnownCurve, _fit_marks, curves_on_head, is_borne_out
 from rotopaint_ai.shapes.samples import open_curve_distance
 
 Array = np.ndarray[Any, Any]
@@ -83,7 +83,7 @@ def test_slopes_are_those_of_small_steps(head: tuple[Cameras, Array, Array]) -> 
 def test_observations_of_a_landmark_are_weighted_by_the_squares_of_their_errors() -> None:
     """Two holds of one pose: 0 px with an error of 1, and 3 px with one of 2; mean (0 * 1 + 3 / 4) / (1 + 1 / 4) px."""
     cameras = Cameras(np.full(2, 100.0), np.tile(np.eye(3), (2, 1, 1)), np.zeros((2, 2)))
-    found = _fitted_marks(cameras, np.zeros((1, 3)), np.array([[0.0], [3.0 + 3.0j]]), np.array([[1.0], [2.0]]))
+    found = _fit_marks(cameras, np.zeros((1, 3)), np.array([[0.0], [3.0 + 3.0j]]), np.array([[1.0], [2.0]]))
     assert 100 * found[0] == pytest.approx([0.6, 0.6, 0], abs=1e-4)
 
 

@@ -174,7 +174,7 @@ def slide_places(
     cost = group_mean(np.concatenate(parts), of_row)
     held = group_mean(pinned.astype(np.float64), of_row) > 0
     smooth = _cheapest(cost, pins, held, closed)[of_row]
-    return np.maximum.accumulate(_slid_places(rough, smooth, closed), axis=1)
+    return np.maximum.accumulate(_slide_rough_places(rough, smooth, closed), axis=1)
 
 
 def _costs(samples: Array, rough: Array, mean: Array, closed: bool) -> Array:
@@ -263,7 +263,7 @@ def _bridge_offsets(values: Array, fixed: Bools, closed: bool) -> Array:
     return take
 
 
-def _slid_places(rough: Array, slide_FN: Array, closed: bool) -> Array:
+def _slide_rough_places(rough: Array, slide_FN: Array, closed: bool) -> Array:
     """Rough positions moved by shifts of the grid."""
     n = N_PLACES
     grid = np.arange(slide_FN.shape[1]) + slide_FN

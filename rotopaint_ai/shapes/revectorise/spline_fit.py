@@ -149,7 +149,7 @@ class _Problem:
             damped[:, eye, eye] *= 1.0 + damping[:, None]
             damped[:, eye, eye] += 1e-9
             move = np.asarray(-np.linalg.solve(damped, gradient[..., None])[..., 0], dtype=np.float64)
-            trial = part._moved_state(state, move)
+            trial = part._apply_step_to_state(state, move)
             trial_feet = part._feet(trial, feet)
             new_cost, new_gradient, new_hessian = part._normal_equations(trial, trial_feet)
             better = new_cost <= cost
@@ -167,14 +167,14 @@ class _Problem:
                 part = part._for_frames(unsettled)
                 rows, state, feet, damping = rows[unsettled], state[unsettled], feet[unsettled], damping[unsettled]
                 cost, gradient, hessian = cost[unsettled], gradient[unsettled], hessian[unsettled]
-        return self._solved_points(found)
+        return self._points_of_state(found)
 
     def _for_frames(self, chosen: Bools) -> _Problem:
         """The same for some of the frames."""
         own = ("targets", "normals", "weights", "spans", "places", "across", "start")
         return replace(self, **{name: getattr(self, name)[chosen] for name in own})
 
-    def _moved_state(self, state: Array, move: Array) -> Array:
+    def _apply_step_to_state(self, state: Array, move: Array) -> Array:
         moved = state.copy()
         for kind in range(5):
             used = self.columns[kind] >= 0
@@ -270,7 +270,7 @@ class _Problem:
             total += (off**2).sum(axis=1)
         return total
 
-    def _solved_points(self, state: Array) -> Array:
+    def _points_of_state(self, state: Array) -> Array:
         points = np.empty((*state.shape[::2], 6))
         points[..., :2] = self.places + state[:, _LEAVE, :, None] * self.across
         points[..., 2:4] = -state[:, _IN, :, None] * _direction(state[:, _IN_ANGLE])

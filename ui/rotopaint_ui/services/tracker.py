@@ -17,7 +17,7 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.shapes.edit import key_of
 from rotopaint_ai.shapes.edit_layers import track_layer
 from rotopaint_ai.shapes.layers import Layer
-from rotopaint_ai.shapes.manual_keys import human_keys, with_model_keys, without_propagated
+from rotopaint_ai.shapes.manual_keys import drop_propagated, human_keys, with_model_keys
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 from rotopaint_ui.engine.export_client import ExportClient
 from rotopaint_ui.host import Engine, PlateChoice
@@ -158,7 +158,7 @@ class ShapeTracker(QObject):
             return
         assert document is not None
         keys = {name: _tracked_keys(now[name], rows, facts["feathers"][name]) for name, rows in facts["points"].items()}
-        bare = without_propagated(document, dict.fromkeys(keys, self._frames))
+        bare = drop_propagated(document, dict.fromkeys(keys, self._frames))
         session.edits.push("track", replace(session.state, document=with_model_keys(bare, keys)))
         self._tell_end(set().union(*keys.values()), facts)
 

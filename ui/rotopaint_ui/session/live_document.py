@@ -7,8 +7,8 @@ from typing import Any
 
 from rotopaint_ai.project.merge_run import UnderHand
 from rotopaint_ai.project.state import State
-from rotopaint_ai.shapes.group_moves import placed_in_groups
-from rotopaint_ai.shapes.manual_keys import LandmarkRow, corrected_in, with_human_keys
+from rotopaint_ai.shapes.group_moves import apply_groups
+from rotopaint_ai.shapes.manual_keys import LandmarkRow, frames_corrected, with_human_keys
 from rotopaint_ai.shapes.merge import merge
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
@@ -66,7 +66,7 @@ class LiveDocument:
         if own is None:
             return live
         came = frozenset(live.landmarks.keys).union(*(shape.keys for shape in live.shapes))
-        live = placed_in_groups(live, own, corrected_in(state.predicted, own))
+        live = apply_groups(live, own, frames_corrected(state.predicted, own))
         return with_human_keys(merge(own, live, came), own, state.aside)
 
     def _empty_shape(self, spec: Mapping[str, Any]) -> RotoShape:

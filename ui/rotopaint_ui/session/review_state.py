@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rotopaint_ai.project.state import Mark
 from rotopaint_ai.shapes import manual_keys
-from rotopaint_ai.shapes.manual_keys import settled_in
+from rotopaint_ai.shapes.manual_keys import frames_settled
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.edit_stack import EditStack
 from rotopaint_ui.session.error_scale import ErrorScale, scale_of
@@ -112,8 +112,8 @@ class ReviewState:
 def _keyed_anew(known: _Keyed | None, predicted: RotoDocument | None, document: RotoDocument) -> KeyedFrames:
     """Frames that people have keyed, by shape; shapes that stand as they were known are not looked at again."""
     if known is None or known[1] is not predicted or known[0].landmarks is not document.landmarks:
-        return settled_in(predicted, document)
+        return frames_settled(predicted, document)
     same = {id(shape) for shape in known[0].shapes}
     changed = tuple(shape for shape in document.shapes if id(shape) not in same)
-    found = known[2] | settled_in(predicted, replace(document, shapes=changed))
+    found = known[2] | frames_settled(predicted, replace(document, shapes=changed))
     return {shape.name: found[shape.name] for shape in document.shapes}

@@ -79,7 +79,9 @@ def hold_out(context: EditContext) -> bool:
 
     def change(document: RotoDocument) -> RotoDocument:
         for shape in shapes:
-            document = edit.put(document, shape.name, replace(edit.shape_of(document, shape.name), subtract=on))
+            document = edit.replace_shape(
+                document, shape.name, replace(edit.shape_of(document, shape.name), subtract=on)
+            )
         return document
 
     return bool(shapes) and context.put("hold out" if on else "no hold-out", change)
