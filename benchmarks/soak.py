@@ -292,8 +292,9 @@ def _ill_served(folder: Path, chance: random.Random) -> tuple[Any, Any, Counter[
     """A data set from a faulty server, the same from disk, and the counts of the server's responses so far."""
     import numpy as np
 
+    from rotopaint_ai.plates.coded_pictures import write_picture
     from rotopaint_ai.sheet import LandmarkSpec, Sheet
-    from rotopaint_ai.training.data.dataset import Sample, read_dataset, write_dataset, write_picture
+    from rotopaint_ai.training.data.dataset import Sample, read_dataset, write_dataset
     from rotopaint_ai.training.data.shards.read import ShardPictures
     from rotopaint_ai.training.data.shards.store import Server
     from rotopaint_ai.training.data.shards.write import pack_dataset

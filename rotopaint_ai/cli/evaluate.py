@@ -226,8 +226,8 @@ def _write_results(
     arguments: argparse.Namespace, found: Any, compared: Sequence[Any], results: Sequence[Mapping[str, Any]]
 ) -> None:
     from rotopaint_ai.files import write_json
+    from rotopaint_ai.plates.coded_pictures import write_picture
     from rotopaint_ai.report.evaluation import write_page
-    from rotopaint_ai.training.data.dataset import write_picture
     from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
 
     against = results[1] if len(results) > 1 else None

@@ -68,7 +68,7 @@ class FaceReading:
         return float(np.median(self.error_L)) / self.crop.side
 
     @property
-    def doubt(self) -> float:
+    def cost(self) -> float:
         """A score that is larger the less this looks like a face: expected error over visibility."""
         return self.error_share / max(float(self.visible_L.mean()), 0.05)
 
@@ -155,14 +155,14 @@ class Follower:
         self, rgb: Picture, origin: tuple[int, int], readings: list[FaceReading], expected: Crop | None
     ) -> FaceReading:
         """The best of these predictions or, if it is lost too, of crops around the face's last position."""
-        best = min(readings, key=lambda reading: (self._lost(reading) is not None, reading.doubt))
+        best = min(readings, key=lambda reading: (self._lost(reading) is not None, reading.cost))
         if self._lost(best) is None:
             return self._read_settled(rgb, origin, around(best.points_LC, margin=self.margin))
         if expected is None:
             return best
-        rough = min(self._read_all(rgb, origin, _crops_around(expected)), key=lambda reading: reading.doubt)
+        rough = min(self._read_all(rgb, origin, _crops_around(expected)), key=lambda reading: reading.cost)
         found = self._read_settled(rgb, origin, around(rough.points_LC, margin=self.margin))
-        return found if self._lost(found) is None else min(best, found, key=lambda reading: reading.doubt)
+        return found if self._lost(found) is None else min(best, found, key=lambda reading: reading.cost)
 
     def _read_settled(self, rgb: Picture, origin: tuple[int, int], crop: Crop, *, is_rough: bool = True) -> FaceReading:
         """Predict in a crop, then in the crop around the found landmarks, until it converges.
@@ -312,12 +312,12 @@ def propose(
         for start in range(0, len(crops), _BATCH)
         for reading in follower._read_all(rgb, origin, crops[start : start + _BATCH])
     ]
-    best = sorted(rough, key=lambda reading: reading.doubt)[:_PROPOSE_BEST]
+    best = sorted(rough, key=lambda reading: reading.cost)[:_PROPOSE_BEST]
     settled = [follower._read_settled(rgb, origin, around(reading.points_LC, margin=margin)) for reading in best]
     faces = [reading for reading in settled if follower._lost(reading) is None and _is_on(reading, width, height)]
     if not faces:
         raise CropError("crop 'auto': nothing on the plate looks like this model's face; draw a box: --crop X,Y,W,H")
-    crop = around(min(faces, key=lambda reading: reading.doubt).points_LC, margin=1.0)
+    crop = around(min(faces, key=lambda reading: reading.cost).points_LC, margin=1.0)
     return Box(crop.x - crop.side / 2, crop.y - crop.side / 2, crop.side, crop.side)
 
 

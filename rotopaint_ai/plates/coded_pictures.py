@@ -1,4 +1,4 @@
-"""8-bit pictures encoded in memory: JPEG, PNG, raw arrays, YUV planes, and clips of several pictures.
+"""8-bit pictures encoded in memory and in files: JPEG, PNG, raw arrays, YUV planes, and clips of several pictures.
 
 A clip is a small H.264 movie with a few pictures of one shot. Only its first picture is a keyframe, so reaching any
 picture means decoding at most `CLIP_LENGTH` pictures. Smaller pictures are padded at the right and at the bottom to the
@@ -12,11 +12,15 @@ import math
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, cast
 
 import cv2
 import numpy as np
 import numpy.typing as npt
+
+from rotopaint_ai.errors import DiskError
+from rotopaint_ai.files import replacing
 
 Picture = npt.NDArray[np.uint8]
 _RAW = b"\x93NUMPY"  # the header of a .npy file with one array
@@ -27,6 +31,14 @@ _RAW_HEAD = re.compile(
     rb"\{'descr': '\|u1', 'fortran_order': False, 'shape': \((?P<rows>\d+), (?P<columns>\d+)(?P<rgb>, 3)?\), \} *\n",
     re.DOTALL,
 )
+
+
+def write_picture(path: Path, picture_rgb: Picture, *, quality: int = 95) -> None:
+    """Write an (H, W, 3) RGB picture as JPEG or PNG, chosen by suffix."""
+    with replacing(path) as beside:
+        options = [cv2.IMWRITE_JPEG_QUALITY, quality] if path.suffix.lower() in (".jpg", ".jpeg") else []
+        if not cv2.imwrite(str(beside), cv2.cvtColor(picture_rgb, cv2.COLOR_RGB2BGR), options):
+            raise DiskError(f"{path}: the picture could not be written; check the disk, its space and its permissions")
 
 
 def decode(data: memoryview | bytes) -> Picture | None:

@@ -33,7 +33,7 @@ class SeamPath:
     moves: Array
     hidden: Array
     seen: float
-    doubt: float
+    mean_error: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,9 +77,9 @@ def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> SeamPa
     around = np.abs(np.arange(N_OFFSETS) - best[:, None]) <= 2
     local = posterior * around
     moves = (local * OFFSETS).sum(axis=1) / local.sum(axis=1)
-    doubt = (posterior * np.abs(OFFSETS - moves[:, None])).sum(axis=1)
+    errors = (posterior * np.abs(OFFSETS - moves[:, None])).sum(axis=1)
     own = slice(beyond, len(logits) - beyond)
-    return SeamPath(moves, nothing[:, 0], float((nothing[own] < 0.5).mean()), float(doubt[own].mean()))
+    return SeamPath(moves, nothing[:, 0], float((nothing[own] < 0.5).mean()), float(errors[own].mean()))
 
 
 def _odds(logits: Array) -> tuple[Array, Array]:

@@ -246,10 +246,10 @@ def _moved_seam(
     spread = 1.25 * error / (2 * face_px / ALONG)
     first, last = (slide(hidden, BEYOND // 2, spread) for hidden in (path.hidden[::-1], path.hidden))
     points = move_places(before.points, places, path.moves * step, (-first * per_pair, last * per_pair))
-    doubt = path.seen * (path.doubt * step + STILL * blind) + (1 - path.seen) * UNSEEN * blind
+    error = path.seen * (path.mean_error * step + STILL * blind) + (1 - path.seen) * UNSEEN * blind
     moved_px = float(np.linalg.norm(points[:, :2] - seam.points[:, :2], axis=1).mean())
     own = path.hidden[BEYOND // 2 : len(path.hidden) - BEYOND // 2]
-    return PlacedSeam(points, path.seen, moved_px, doubt, tuple(float(part.mean()) for part in np.array_split(own, 3)))
+    return PlacedSeam(points, path.seen, moved_px, error, tuple(float(part.mean()) for part in np.array_split(own, 3)))
 
 
 def places_along(points: Array, spacing: float, beyond: int = 0) -> CurvePlaces | None:

@@ -38,7 +38,7 @@ def test_a_seam_four_steps_off_is_found_between_its_ends_alone() -> None:
     found = smooth_path(logits, expected_error=4.0, beyond=4)
     assert found.moves[4:20] == pytest.approx(np.full(16, 4.5), abs=0.05)
     assert found.seen == 1.0
-    assert found.doubt < 0.05
+    assert found.mean_error < 0.05
     assert smooth_path(logits, expected_error=4.0).seen == pytest.approx(16 / 24)
     assert (found.hidden[:4] > 0.99).all()
 

@@ -209,7 +209,7 @@ def test_a_path_follows_the_evidence_smoothly() -> None:
     path = smooth_path(logits, 5.0)
     assert np.abs(path.moves - true).max() < 0.7
     assert path.seen > 0.9
-    assert path.doubt < 1.0
+    assert path.mean_error < 1.0
 
 
 def test_ribbon_spaces_places_evenly_and_pairs_them() -> None:

@@ -17,8 +17,9 @@ import torch
 from torch import nn
 
 from rotopaint_ai.files import replacing
+from rotopaint_ai.plates.coded_pictures import write_picture
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
-from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, write_dataset, write_picture
+from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, write_dataset
 from rotopaint_ai.training.trainer import onnx_export
 
 SHEET = Sheet(

@@ -22,13 +22,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct
 
-from rotopaint_ai.errors import DiskError, PackError, TrainingError
-from rotopaint_ai.files import file_bytes, replacing, write_json, write_text
+from rotopaint_ai.errors import PackError, TrainingError
+from rotopaint_ai.files import file_bytes, write_json, write_text
 from rotopaint_ai.plates.coded_pictures import decode
 from rotopaint_ai.sheet import Sheet, dump_sheet, parse_sheet
 from rotopaint_ai.training.data.shards.read import ShardPictures
@@ -352,14 +351,6 @@ def write_dataset(folder: Path, *, name: str, licence: str, sheet: Sheet, sample
     write_text(folder / "samples.jsonl", "\n".join(lines) + "\n")
     write_json(folder / "dataset.json", {"format": FORMAT, "version": VERSION, "name": name, "licence": licence})
     return len(lines)
-
-
-def write_picture(path: Path, picture_rgb: Picture, *, quality: int = 95) -> None:
-    """Write an (H, W, 3) RGB picture as JPEG or PNG, chosen by suffix."""
-    with replacing(path) as beside:
-        options = [cv2.IMWRITE_JPEG_QUALITY, quality] if path.suffix.lower() in (".jpg", ".jpeg") else []
-        if not cv2.imwrite(str(beside), cv2.cvtColor(picture_rgb, cv2.COLOR_RGB2BGR), options):
-            raise DiskError(f"{path}: the picture could not be written; check the disk, its space and its permissions")
 
 
 def read_picture(path: Path) -> Picture:

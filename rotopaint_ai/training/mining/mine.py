@@ -18,10 +18,11 @@ import numpy.typing as npt
 
 from rotopaint_ai.errors import TrainingError, UsageError, in_one_line
 from rotopaint_ai.files import file_bytes, write_json, write_text
+from rotopaint_ai.plates.coded_pictures import write_picture
 from rotopaint_ai.shapes.revectorise.mean_face import typical_curve
 from rotopaint_ai.shapes.revectorise.raw_curves import Array
 from rotopaint_ai.sheet import Sheet
-from rotopaint_ai.training.data.dataset import write_dataset, write_picture
+from rotopaint_ai.training.data.dataset import write_dataset
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes, join_sources
 from rotopaint_ai.training.mining.label_checks import check_labels
 from rotopaint_ai.training.mining.options import (

@@ -25,9 +25,10 @@ from rotopaint_ai.errors import PlateError, TrainingError, UsageError
 from rotopaint_ai.files import file_bytes, write_text
 from rotopaint_ai.locks import hold_lock
 from rotopaint_ai.plates import Frame, Plate
+from rotopaint_ai.plates.coded_pictures import write_picture
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.shapes.revectorise.raw_curves import Array, Rows
-from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, has_dataset_json, write_picture
+from rotopaint_ai.training.data.dataset import Sample, ShapeTruth, Split, has_dataset_json
 from rotopaint_ai.training.mining.options import FACE_SHARE
 from rotopaint_ai.training.mining.vectorise import MinedTruth
 from rotopaint_ai.watch import StageProgress, work_in_order
@@ -50,7 +51,8 @@ def locked_dataset(folder: Path) -> Iterator[None]:
     for name in (_STATE, *_FOLDERS):
         if (folder / name).is_symlink():
             raise UsageError(f"{folder / name}: is a symbolic link, which is never written through; remove it")
-    if not _is_dataset(folder) and (foreign := _foreign_file(folder)):
+    is_ours = (folder / _STATE / _MARK).is_file() or has_dataset_json(folder)  # older versions left no mark
+    if not is_ours and (foreign := _foreign_file(folder)):
         raise UsageError(
             f"{folder / foreign}: not written by RotoPaint, and a data set would overwrite it; choose another --out"
         )
@@ -75,11 +77,6 @@ def _restore_folder(folder: Path, *, is_new: bool) -> None:
         state.rmdir()
         if is_new:
             folder.rmdir()
-
-
-def _is_dataset(folder: Path) -> bool:
-    """Whether the folder contains a data set; older versions left no mark."""
-    return (folder / _STATE / _MARK).is_file() or has_dataset_json(folder)
 
 
 def _foreign_file(folder: Path) -> str | None:

@@ -27,10 +27,11 @@ from rotopaint_ai.inference.pack import LANDMARKS, SEAM, SHAPES, SHEET, write_ca
 from rotopaint_ai.inference.pack_folder import is_replaceable, replacing_folder
 from rotopaint_ai.jobs import Cancel, Event, warning
 from rotopaint_ai.pipeline.face_tracker import STILL
+from rotopaint_ai.plates.coded_pictures import write_picture
 from rotopaint_ai.plates.colour import DISPLAY
 from rotopaint_ai.sheet import Sheet, dump_sheet, mirrored_order
 from rotopaint_ai.training.data.augment import straight_batch
-from rotopaint_ai.training.data.dataset import Array, Dataset, write_picture
+from rotopaint_ai.training.data.dataset import Array, Dataset
 from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
 from rotopaint_ai.training.evaluation.evaluate import FACE_WIDTH, measure_pack

@@ -9,8 +9,9 @@ import cv2
 import numpy as np
 import pytest
 
+from rotopaint_ai.plates.coded_pictures import write_picture
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
-from rotopaint_ai.training.data.dataset import Dataset, Sample, ShapeTruth, read_dataset, write_dataset, write_picture
+from rotopaint_ai.training.data.dataset import Dataset, Sample, ShapeTruth, read_dataset, write_dataset
 from rotopaint_ai.training.data.seam_widths import USUAL_SEAM_SHARE, add_seam_widths
 
 SIDE = 260

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rotopaint_ai.plates.coded_pictures import write_picture
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
-from rotopaint_ai.training.data.dataset import Dataset, Sample, Truth, write_picture
+from rotopaint_ai.training.data.dataset import Dataset, Sample, Truth
 from rotopaint_ai.training.evaluation.error_statistics import consecutive_runs, exposure_rows, jitter_figures
 from rotopaint_ai.training.evaluation.predictions import Predictions
 

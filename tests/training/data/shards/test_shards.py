@@ -21,10 +21,10 @@ import pytest
 
 from rotopaint_ai import remote
 from rotopaint_ai.errors import DiskError, TrainingError
-from rotopaint_ai.plates.coded_pictures import decode, decode_clip, encode_clip, planes
+from rotopaint_ai.plates.coded_pictures import decode, decode_clip, encode_clip, planes, write_picture
 from rotopaint_ai.remote import TRIES
 from rotopaint_ai.sheet import LandmarkSpec, Sheet
-from rotopaint_ai.training.data.dataset import Sample, join, read_dataset, write_dataset, write_picture
+from rotopaint_ai.training.data.dataset import Sample, join, read_dataset, write_dataset
 from rotopaint_ai.training.data.memory import Memory, join_memories, load_pictures, shrink_memory
 from rotopaint_ai.training.data.shards import read
 from rotopaint_ai.training.data.shards.read import ShardPictures
