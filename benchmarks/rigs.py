@@ -72,8 +72,8 @@ def measure(folder: Path, shot: StageShot, every: int) -> Mapping[str, list[floa
         cv2.imwrite(str(folder / f"matte.{shot.first_frame + k:04d}.png"), 255 * hole)
     plates, clean = pictures(folder, "plate"), pictures(folder, "clean")
     made = {"ours": ours(folder), **peers(plates, holes)}
-    judged = [k for k in range(0, len(plates), every) if holes[k].any()]
-    return {name: [psnr(frames[k], clean[k], holes[k]) for k in judged] for name, frames in made.items()}
+    evaluated = [k for k in range(0, len(plates), every) if holes[k].any()]
+    return {name: [psnr(frames[k], clean[k], holes[k]) for k in evaluated] for name, frames in made.items()}
 
 
 def main() -> int:

@@ -182,8 +182,8 @@ class Tour:
         """Go to the worst frame by N."""
         self.click(self.panel.canvas, QPointF(30, 30))
         self.press("n")
-        run, judged = self.session.run, self.session.reviewed_shapes()
-        errors = {frame: run.error_left(frame, {}, judged) or 0.0 for frame in run.errors}
+        run, reviewed = self.session.run, self.session.reviewed_shapes()
+        errors = {frame: run.error_left(frame, {}, reviewed) or 0.0 for frame in run.errors}
         assert errors[self.session.frame] == max(errors.values())
         self.press("f")
         self.rest(1.0)

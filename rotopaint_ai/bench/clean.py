@@ -138,9 +138,9 @@ def _measure_case(case: Case, arguments: argparse.Namespace) -> tuple[dict[str, 
     own = {name: made.lights[middle] for name, made in ours.items()}
     pictures = clean_page.picture_of(case.sights[middle], {**best_peer, **own})
     if ours:
-        judged = fills.DEFAULT if fills.DEFAULT in ours else next(iter(ours))
-        left = left_windows(case, ours[judged].lights)
-        pictures += clean_page.worst_pictures(case, ours[judged].lights, left)
+        method = fills.DEFAULT if fills.DEFAULT in ours else next(iter(ours))
+        left = left_windows(case, ours[method].lights)
+        pictures += clean_page.worst_pictures(case, ours[method].lights, left)
     return (
         content,
         clean_page.ReportPictures(case.name, pictures),

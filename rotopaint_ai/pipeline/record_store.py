@@ -41,8 +41,8 @@ Stations = Sequence[float | None]
 
 def worst_error(errors: Mapping[str, float], seams: Container[str]) -> tuple[str, float] | None:
     """The seam with the largest of the expected errors of a frame, pixels; the shape with it where no seam has one."""
-    judged = {name: px for name, px in errors.items() if name in seams} or errors
-    return max(judged.items(), key=lambda item: item[1], default=None)
+    rated = {name: px for name, px in errors.items() if name in seams} or errors
+    return max(rated.items(), key=lambda item: item[1], default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class FrameRecord:
     ms: Mapping[str, float] = field(default_factory=dict)
 
     def worst_shape(self, seams: Container[str]) -> tuple[str, float] | None:
-        """The shape that the frame is judged by and its expected error, pixels; None where no shape has one."""
+        """The shape that the frame is rated by and its expected error, pixels; None where no shape has one."""
         return worst_error(self.errors, seams)
 
     @property

@@ -48,8 +48,8 @@ def _frames_words(frames: Json) -> str:
 def _errorTile(run: Json) -> list[Tile]:
     names = run["errors"]["shapes"]
     seams = [column for column, name in enumerate(names) if run["shapes"][name]["role"] == "seam"]
-    judged = seams or range(len(names))
-    rows = [[row[column] for column in judged] for row in run["errors"]["by_frame"].values() if row]
+    columns = seams or range(len(names))
+    rows = [[row[column] for column in columns] for row in run["errors"]["by_frame"].values() if row]
     worst = [max(known) for row in rows if (known := [error for error in row if error is not None])]
     if not worst:
         return []

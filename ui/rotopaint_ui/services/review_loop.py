@@ -85,19 +85,19 @@ class ReviewLoop:
     def _step_worst(self, direction: int) -> bool:
         """Go to the worst frame, or from it to the next (1) or previous (-1) in order. False where there is none.
 
-        Where other shapes are judged than before, it begins with the worst one again.
+        Where other shapes are reviewed than before, it begins with the worst one again.
         """
         session, worst = self._session, self._session.worst()
         if not worst:
             return False
-        judged = session.reviewed_shapes()
+        reviewed = session.reviewed_shapes()
         last, by = self._stepped_to or (None, None)
         at = 0
         if session.frame == last and session.frame in worst:
-            is_stepping = judged == by
+            is_stepping = reviewed == by
             at = worst.index(session.frame) + direction if is_stepping else int(worst[0] == session.frame)
         session.go_to(worst[at % len(worst)])
-        self._stepped_to = session.frame, judged
+        self._stepped_to = session.frame, reviewed
         return True
 
     def frames(self) -> list[int]:

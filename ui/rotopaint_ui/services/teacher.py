@@ -272,9 +272,9 @@ class Teacher(QObject):
         alike = shape_kinds(asked.document) & shape_kinds(before.document)
         keys = {name: taught.keys[name] for name, _, _ in alike if name in taught.keys}
         document = with_landmarks(before.document, with_model_keys(before.document, keys))
-        judged: dict[int, Mark] = {frame: mark for frame, mark in before.marks.items() if frame not in self._marked}
-        doubtful = {frame for frames in taught.doubtful.values() for frame in frames} - set(judged)
-        marks: dict[int, Mark] = {**judged, **dict.fromkeys(doubtful, "needs work")}
+        marked: dict[int, Mark] = {frame: mark for frame, mark in before.marks.items() if frame not in self._marked}
+        doubtful = {frame for frames in taught.doubtful.values() for frame in frames} - set(marked)
+        marks: dict[int, Mark] = {**marked, **dict.fromkeys(doubtful, "needs work")}
         after = replace(before, document=document, marks=dict(sorted(marks.items())))
         if self._what == LEARN and self._lesson is not None and before.predicted is not None:
             predicted = with_model_keys(before.predicted, keys)

@@ -278,7 +278,7 @@ class ShotSession:
         )
 
     def reviewed_shapes(self) -> frozenset[str] | None:
-        """The shapes that frames are judged by: the selected one, else the visible seams, else the visible shapes.
+        """The shapes that frames are rated by: the selected one, else the visible seams, else the visible shapes.
 
         None where there are no shapes. `compares_all_shapes`: seams and other shapes alike.
         """
