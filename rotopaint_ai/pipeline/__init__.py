@@ -6,14 +6,14 @@ The modules in the order of a run:
     run             the main job: `run(job, sink, cancel) -> Outcome`; its events are made in `plan`; the same in tasks
                     for several processes: track, paint, gather
     executor        frames read ahead, tracked in order, finished side by side; snapshots; the time of each stage
-    passes          the first pass: the face followed through the shot (`track`), then its seams by the whole shot
-                    (`shot_seams`, by the head of `head_solve`) and by what people corrected (`corrections`); the
-                    second: each settled frame painted once, with what people have done on the shot (`overrides`), from
-                    what the first has kept (`frame_store`)
+    passes          the first pass: the face followed through the shot (`face_tracker`), then its seams by the whole
+                    shot (`shot_seams`, with the head of `head_solve`), their widths (`shot_widths`), and what people
+                    corrected (`carried_corrections`); the second: each settled frame painted once, with what people
+                    have done on the shot (`overrides`), from what the first has kept (`frame_store`)
     process_frame   one settled frame to files and a record; a hold copies its mattes
     render_frame    shapes to mattes, fills, clean plate and patch, with clone strokes over them; the report's pictures
-    finalise        after the last frame: `document`, exports (`export`), `run.json` and the frames that the report
-                    shows (`manifest`), report
+    finalise        after the last frame: the document (`run_document`), exports (`export`), `run.json` and the frames
+                    that the report shows (`manifest`), report
 
 What a run keeps: `out_folder` (whose the folder is, and its lock), `record_store` (records, journal and what
 `--resume` needs), `save_to_project` (results into a project file).

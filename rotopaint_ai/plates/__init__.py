@@ -5,7 +5,7 @@
 - Readers: `exr` (uses `exr_header` and `exr_chunks`); `film` (DPX, Cineon); `stills` (uses `oiio`); `movie`. Each
   returns the types of `picture`. `plate_window` keeps only a part of a frame in memory.
 - Writers: `clean_writer` replaces only changed pixels; `matte_layers` (uses `exr_writer`); `png`. `deflate` compresses
-  for EXR and PNG.
+  for EXR and PNG. `coded_pictures` encodes 8-bit pictures and clips.
 - `colour` converts a file's codes to scene-linear values and back.
 """
 

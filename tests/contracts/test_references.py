@@ -1,4 +1,7 @@
-"""What docstrings and comments name between backticks is there: `module.name`, `Class.name`, `file.py`."""
+"""What docstrings, comments and docs/research name between backticks is there: `module.name`, `Class.name`, `file.py`.
+
+A map of a room, in the docstring of its `__init__.py`, names all its modules.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ DOTTED = re.compile(r"`((?:\w+\.)+\w+)(?:\([^`]*\))?`")
 FILE = re.compile(r"`([\w/]*\w\.py)`")
 ENDINGS = {"py", "pyi", "onnx", "json", "jsonl", "journal", "nk"}  # `pack.onnx` is a file
 PLACEHOLDER = "X"
+QUOTED = re.compile(r"`([\w./]+)`")
+FIRST_COLUMN = re.compile(r"^ {4}(\w+) {2,}", re.MULTILINE)  # of a table in a docstring
 ENTRY_POINTS = {"rotopaint_ai.formats", "rotopaint_ai.parts"}  # groups of other people's packages
 
 
@@ -58,11 +63,26 @@ def is_gone(name: str) -> bool:
 
 def references(pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
     """Place and name of each match in the texts."""
-    for room in TEXTS:
-        for path in sorted((ROOT / room).rglob("*.py")):
-            if path.name != Path(__file__).name:
-                for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-                    yield from ((f"{path.relative_to(ROOT)}:{number}", name) for name in pattern.findall(line))
+    sources = [path for room in TEXTS for path in sorted((ROOT / room).rglob("*.py"))]
+    for path in [*sources, *sorted((ROOT / "docs" / "research").glob("*.md"))]:
+        if path.name != Path(__file__).name:
+            for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+                yield from ((f"{path.relative_to(ROOT)}:{number}", name) for name in pattern.findall(line))
+
+
+def named_modules(text: str, modules: set[str]) -> set[str]:
+    """The modules that a room's docstring names, between backticks or in the first column of a table."""
+    quoted = {name.removesuffix(".py").rstrip("/").split("/")[-1] for name in QUOTED.findall(text)}
+    return modules & (quoted | set(FIRST_COLUMN.findall(text)))
+
+
+def rooms() -> Iterator[tuple[Path, str, set[str]]]:
+    """Each package that is no test: its `__init__.py`, the docstring, and the names of its modules and subpackages."""
+    for package, place in PACKAGES.items():
+        for path in sorted((place / package).rglob("__init__.py")):
+            files = {each.stem for each in path.parent.glob("*.py") if not each.stem.startswith("__")}
+            folders = {each.parent.name for each in path.parent.glob("*/__init__.py")}
+            yield path, ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "", files | folders
 
 
 def test_a_name_that_is_gone_is_found() -> None:
@@ -90,3 +110,16 @@ def test_files_between_backticks_are_there() -> None:
     found = list(references(FILE))
     assert len(found) > 10
     assert [each for each in found if not any(path.endswith(f"/{each[1]}") for path in files)] == []
+
+
+def test_names_of_modules_are_found_in_a_map() -> None:
+    modules = {"matte", "path", "rig"}
+    assert named_modules("`matte` draws, `seams/path.py` searches; no word of a rig.", modules) == {"matte", "path"}
+    assert named_modules("In order:\n\n    matte   draws\n    rig     fills", modules) == {"matte", "rig"}
+
+
+def test_a_map_names_all_modules_of_its_room() -> None:
+    named = {path: (named_modules(text, modules), modules) for path, text, modules in rooms()}
+    maps = {path: modules - found for path, (found, modules) in named.items() if found}
+    assert len(maps) > 10
+    assert {path: left_out for path, left_out in maps.items() if left_out} == {}

@@ -1,1 +1,2 @@
-"""The network that refines seam positions: net, examples, training, and tuning to one character (`task`)."""
+"""The network that refines seam positions: `task` has the net, its training and its tuning to one
+character, `examples` its samples."""
