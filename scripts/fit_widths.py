@@ -35,7 +35,7 @@ from scripts.fitted_layers import build_layers, numbers_of
 
 Array = npt.NDArray[Any]
 
-QUANTILES = (0.5, 0.9)  # quantiles of the reach: `width.USUAL` and `width.COVERING`
+QUANTILES = (0.5, 0.9)  # quantiles of the reach: `groove_width.USUAL` and `groove_width.COVERING`
 BATCH = 256
 NOISE = 0.1  # standard deviation of the noise added to the features
 APART = 0.9  # standard deviation of the displacement of curves, steps

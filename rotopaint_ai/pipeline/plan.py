@@ -103,8 +103,7 @@ class Plan:
         return inf if self.job.force else instability_limit(self.pack.card)
 
     def claim(self) -> FolderClaim:
-        """What the run wants of its folder. Jobs are different ones where their crops or packs are; in a
-        project both may change."""
+        """The run's claim on its folder. Another crop or pack makes another job, except in a project."""
         job, frames = self.job, frozenset(self.frames)
         shapes = dict.fromkeys([*self.pack.sheet.shape_names, *(shape.name for shape in self.work.own)])
         files = [*run_files(shapes, frames, self.format, clean=job.clean, patch=job.patch)]
@@ -114,7 +113,7 @@ class Plan:
         return FolderClaim(self.out, files, self.plate, job=asked, overwrite=job.overwrite)
 
     def fingerprint(self) -> dict[str, Any]:
-        """All inputs of the result, as JSON values: the words of `run_state`."""
+        """All inputs of the result, as JSON values; `record_store` compares them."""
         job, forced = self.job, ["force"] if self.job.force else []
         return {
             "rotopaint": [__version__, code_digest()],
@@ -317,7 +316,7 @@ ROOMS = ("crops.py", "inference", "landmarks", "pipeline", "plates", "seams", "s
 def code_digest() -> str:
     """Digest of the rooms that decide a run's files, taken once per process, at the door.
 
-    A run that goes on by other code than it began with would end with frames of both; see `run_state`.
+    A run that goes on by other code than it began with would end with frames of both; see `record_store`.
     """
     return digest_of(Path(rotopaint_ai.__file__).parent)
 

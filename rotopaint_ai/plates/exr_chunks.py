@@ -72,7 +72,7 @@ class Chunks:
         return bytes(self.data[at : at + self.head_bytes])
 
     def rows(self, index: int, top: int, n_bytes: int, *, is_wanted: bool = True) -> Array | None:
-        """The uncompressed bytes of the chunk of scanlines that begins at row `top`, see `unpacked`.
+        """The uncompressed bytes of the chunk of scanlines that begins at row `top`, or None as from `unpack_chunk`.
 
         Raises: DamagedFrameError where the chunk belongs to another row.
         """

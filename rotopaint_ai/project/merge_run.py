@@ -160,7 +160,7 @@ def _without_followers(from_models: RotoDocument, before: State) -> RotoDocument
 
 
 def with_standing(known: UnderHand, found: RotoDocument, before: RotoDocument) -> UnderHand:
-    """The results of a resumed run, and the earlier predictions of the frames that it did not run again."""
+    """Predictions of a resumed run; frames that it skipped keep their earlier ones."""
     said = {shape.name: shape.keys for shape in before.shapes}
     keys: dict[str, dict[int, Key]] = {}
     for shape in found.shapes:

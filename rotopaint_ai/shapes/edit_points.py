@@ -216,7 +216,10 @@ def _fit_tangents(run: Sequence[Cubic]) -> tuple[Place, Place]:
 
 
 def _fit_handles(samples: Sequence[Place], ts: Sequence[float], go: Place, come: Place) -> Cubic:
-    """Schneider's two equations for the lengths of the end tangents."""
+    """Schneider's two equations for the lengths of the end tangents, whose directions are given.
+
+    `fit.fit_segments` solves another problem: with numpy, and with directions that are free too.
+    """
     (x0, y0), (x3, y3) = samples[0], samples[-1]
     c00 = c01 = c11 = r0 = r1 = 0.0
     dot = go[0] * come[0] + go[1] * come[1]

@@ -15,6 +15,7 @@ def fit_segments(segments: Array, *, closed: bool) -> Array:
 
     Segment ends are exact; the four tangent numbers of each segment are the least-squares solution at chord-length
     parameters. Neighbouring tangents are fitted separately, so that a cusp stays a cusp.
+    Directions are free here; `edit_points` solves for lengths along given ones, without numpy.
     """
     n = len(segments)
     step = np.linalg.norm(np.diff(segments, axis=1), axis=2)

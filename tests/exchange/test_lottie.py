@@ -218,6 +218,6 @@ def test_video_editors_draw_the_mattes_that_we_draw(name: str, melt: Callable[[P
 
 @pytest.mark.parametrize("kind", ["linear", "hold", "ease"])
 def test_the_shots_move_otherwise_between_keys(kind: Interpolation) -> None:
-    """What the renderers are asked: at 1002 the three kinds stand at three places."""
+    """The tests above can tell the kinds apart: at 1002 each gives another shape."""
     shapes = [replace(host_shots.SHAPES[name], name="a") for name in ("linear", "hold", "ease") if name != kind]
     assert all(host_shots.SHAPES[kind].at(1002) != shape.at(1002) for shape in shapes)

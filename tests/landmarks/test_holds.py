@@ -168,9 +168,8 @@ def test_a_difference_along_gradients_gives_its_shift() -> None:
     np.testing.assert_allclose(shift, 0.5, rtol=0.001)
 
 
-def test_single_blocks_are_judged_by_their_f_values() -> None:
-    """For a plane through 64 pixels: the variance that two slopes explain, over the rest divided by 61 degrees of
-    freedom."""
+def test_single_blocks_are_rated_by_their_f_values() -> None:
+    """Expected: the F value of a plane fitted to 64 pixels (2 and 61 degrees of freedom)."""
     dx, dy, difference = np.random.default_rng(7).normal(0, 5, (3, 96, 96)).astype(np.float32)
     difference = difference + dx
     found = []

@@ -71,7 +71,7 @@ def test_landmarks_that_a_person_placed_are_exact_and_the_others_as_they_were() 
 
 
 def test_the_window_of_a_crop_lies_within_the_data_window() -> None:
-    """By hand: a crop of 41 px with its margin, on the plate, over its first and its last pixel, and beside it."""
+    """Crops of 41 px: inside, with a shifted data window, over the first pixel, over the last, and outside."""
     m = _MARGIN_PX
     for at, origin, wanted in (
         (Crop(100, 90, 41), (0, 0), (slice(69 - m, 111 + m), slice(79 - m, 121 + m))),

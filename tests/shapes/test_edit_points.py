@@ -151,7 +151,7 @@ def test_rotation_on_an_anamorphic_plate_is_round_to_the_eye() -> None:
 
 
 def test_handles_are_a_third_of_the_chord_where_samples_do_not_determine_them() -> None:
-    """First samples at both ends only; then at thirds too, with end directions that point outwards."""
+    """First with samples only at both ends; then with samples at thirds and end directions that point outwards."""
     ahead = edit_points._fit_handles([(0, 0), (9, 0)], [0, 1], go=(1, 0), come=(-1, 0))
     assert ahead == ((0, 0), (3, 0), (6, 0), (9, 0))
     away = edit_points._fit_handles([(0, 0), (3, 0), (6, 0), (9, 0)], [0, 1 / 3, 2 / 3, 1], go=(-1, 0), come=(1, 0))

@@ -118,7 +118,7 @@ def place(session: ShotSession, frame: int) -> None:
 
 
 def test_shapes_that_followed_a_landmark_are_settled(loop: ReviewLoop, session: ShotSession, qtbot: QtBot) -> None:
-    """At 1003 the run expects 2.0 px of the seam, which follows, and 1.0 of the eye, which does not."""
+    """At 1003 the run expects an error of 2.0 px on the seam, which follows, and 1.0 px on the eye, which does not."""
     session.compares_all_shapes = True
     timeline = Timeline(session, FrameCache())
     qtbot.addWidget(timeline)

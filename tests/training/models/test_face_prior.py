@@ -155,7 +155,7 @@ def test_points_are_drawn_along_their_edges_more_than_off_them() -> None:
 
 
 def test_the_posterior_is_that_of_a_gaussian() -> None:
-    """Against dense matrices with numerical slopes: landmarks are a step of the face, a residual, and anisotropic
+    """Compared with dense matrices and numerical derivatives; a landmark is face motion, a residual and anisotropic
     noise."""
     head = fit_head(smiling(60, 0), None)
     assert head is not None

@@ -146,7 +146,7 @@ class TopBar(QFrame):
         _polish(self.run)
 
     def show_range(self, text: str) -> None:
-        """In and Out, where Run means no more than the frames between them."""
+        """Show on Run the range between In and Out, if only that runs."""
         if text != self._range:
             self._range = text
             self._label_run()

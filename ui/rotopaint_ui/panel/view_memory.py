@@ -20,7 +20,7 @@ class ViewMemory:
         session.looked_at = self.note
 
     def note(self) -> dict[str, Any]:
-        """JSON values; empty while no plate is open."""
+        """The view as JSON values; empty without a plate."""
         session, canvas = self._session, self._widgets.canvas
         if session.plate is None:
             return {}

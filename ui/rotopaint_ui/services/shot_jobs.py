@@ -44,7 +44,8 @@ _BEGINS = {
 
 
 class ShotJobs(QObject):
-    """`said` gives a line and its kind; `progressed` done, total and a note; `ended` the job and if it is whole."""
+    """`message_sent` gives a line and its kind; `progressed` done, total and a note; `ended` the job and if it is
+    whole."""
 
     message_sent = Signal(str, str)
     progressed = Signal(int, int, str)

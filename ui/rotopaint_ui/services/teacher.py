@@ -37,7 +37,8 @@ REST_MS = 150  # interval of checks whether the drag has ended
 
 
 class Teacher(QObject):
-    """`said` gives a line and its kind, `progressed` done, total and a note, `taught` the shapes before and after."""
+    """`message_sent` gives a line and its kind, `progressed` done, total and a note, `taught` the shapes before and
+    after."""
 
     message_sent = Signal(str, str)
     progressed = Signal(int, int, str)

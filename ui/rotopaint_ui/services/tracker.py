@@ -29,7 +29,10 @@ REST_MS = 150  # interval of checks whether the drag has ended
 
 
 class ShapeTracker(QObject):
-    """`said` gives a line and its kind, `progressed` done, total and a note. Keys that people made never move."""
+    """`message_sent` gives a line and its kind, `progressed` done, total and a note.
+
+    Keys that people made never move.
+    """
 
     message_sent = Signal(str, str)
     progressed = Signal(int, int, str)

@@ -55,7 +55,7 @@ class Selection:
 
 
 class ShotSession:
-    """One open shot. `listeners` are called after every change, `said` with lines for the status.
+    """One open shot. `listeners` are called after every change, `message_sent` with lines for the status.
 
     `leaving` are called before another shot takes its place, or it is closed: what is being typed still belongs to it.
     """
@@ -122,7 +122,7 @@ class ShotSession:
 
     @property
     def run(self) -> RunRecord:
-        """What is known of the shot's frames, with what Teach expects of the curves that it has left."""
+        """The run record, with the errors that Teach expects where it changed curves."""
         return self.runs.with_teach_errors(self.edits.state.document)
 
     @run.setter
@@ -219,7 +219,7 @@ class ShotSession:
         return True
 
     def _follow_names(self, before: State, after: State) -> None:
-        """Eyes, locks and colours of shapes that a change of the face, or its undo, calls otherwise."""
+        """Carry eyes, locks and colours over to the shapes' new names after a change of face or its undo."""
         called = face_groups.names_between(before, after) if before.face != after.face else {}
         if called:
             self.hidden = frozenset(called.get(each, each) for each in self.hidden)

@@ -77,7 +77,7 @@ class ShotRuns:
 
     @property
     def teach_effect(self) -> tuple[RunRecord, dict[str, list[int]]] | None:
-        """The record with what Teach expects, and the frames of each shape that it moved; None where it has not."""
+        """The record with Teach's expected errors, and the frames that it moved, by shape; None before Teach."""
         taught = self._taught
         if taught is None or taught.before is not self.record.errors:
             return None

@@ -358,7 +358,7 @@ class Timeline(QWidget):
         self.update()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """The whole shot again."""
+        """Show the whole shot."""
         plate = self._session.plate
         if plate is not None and self._strip_at(event.position()) == "ruler":
             self._show_axis(Axis.whole(plate.first, plate.last, self.width()))

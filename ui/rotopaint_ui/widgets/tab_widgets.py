@@ -156,7 +156,7 @@ class _ScrollingText(QScrollArea):
         return QSize(0, self.sizeHint().height())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Another text or width, another height."""
+        """Adjust the height when text or width changes."""
         if event.type() in (QEvent.Type.LayoutRequest, QEvent.Type.Resize):
             self.updateGeometry()
         return False
