@@ -137,7 +137,7 @@ def thin_keys(shape: RotoShape, tolerance_px: float) -> RotoShape:
         if b - a < 2:
             continue
         share = (np.arange(a + 1, b) - a)[:, None, None] / (b - a)
-        off = samples.farthest(table[a + 1 : b] - table[a] - share * (table[b] - table[a]))
+        off = samples.pick_farthest(table[a + 1 : b] - table[a] - share * (table[b] - table[a]))
         worst = int(off.argmax())
         if off[worst] > tolerance_px:
             kept.add(a + 1 + worst)

@@ -31,7 +31,7 @@ import numpy.typing as npt
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from faces_to_coco import Face, read_set, split_by_group, write_coco
 
-from rotopaint_ai.crops import Box, around, cut
+from rotopaint_ai.crops import Box, crop_around, cut
 from rotopaint_ai.files import write_json
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
@@ -135,7 +135,7 @@ def _found(models: Models, face: Face, box: tuple[float, float, float, float]) -
     for _ in range(2):
         seen = cut(picture, (0, 0), crop, size)
         points = crop.to_plate(models.detect(seen[None]).landmarks_NLC[0], size)
-        crop = around(points, margin=margin)
+        crop = crop_around(points, margin=margin)
     return np.asarray(points)
 
 

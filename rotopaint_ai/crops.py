@@ -153,7 +153,7 @@ def parse_crop(text: str) -> tuple[int | None, Box] | Literal["auto"]:
     return (None if match[1] is None else int(match[1])), Box(*(float(match[index]) for index in range(2, 6)))
 
 
-def around(points: Array, *, margin: float = CROP_MARGIN) -> Crop:
+def crop_around(points: Array, *, margin: float = CROP_MARGIN) -> Crop:
     """The crop of a face from its landmarks (L, 2) in plate space: centred on their bounding box."""
     low, high = points.min(axis=0), points.max(axis=0)
     centre = (low + high) / 2
@@ -162,7 +162,7 @@ def around(points: Array, *, margin: float = CROP_MARGIN) -> Crop:
 
 def follow(previous: Crop, points: Array, *, margin: float = CROP_MARGIN) -> Crop:
     """The next frame's crop, around this frame's landmarks; its size is smoothed so that jitter does not change it."""
-    target = around(points, margin=margin)
+    target = crop_around(points, margin=margin)
     change = log(target.side / previous.side)
     return target if abs(change) > _JUMP else replace(target, side=previous.side * exp(change * _EASE))
 

@@ -165,7 +165,7 @@ class ClockOfShares:
 StageProgress = Callable[[str, int, int], None]  # stage, number of finished parts, number of all parts
 
 
-def silent(stage: str, done: int, total: int) -> None:
+def ignore_progress(stage: str, done: int, total: int) -> None:
     """A progress function that does nothing."""
 
 
@@ -280,7 +280,7 @@ def choose_sink(*, events: bool, cancel: Cancel) -> Sink:
 
 
 @contextmanager
-def telling(*, events: bool, cancel: Cancel) -> Iterator[Sink]:
+def open_sink(*, events: bool, cancel: Cancel) -> Iterator[Sink]:
     """The sink of `choose_sink`; a bar is removed at the end, also where the work fails."""
     sink = choose_sink(events=events, cancel=cancel)
     try:
@@ -297,7 +297,7 @@ def watch_work(*, events: bool, hint: str = RESUMES) -> Iterator[tuple[Sink, Can
     `hint` tells a person how to continue after a stop.
     """
     cancel = Cancel(hint)
-    with stopping_on_signals(cancel), telling(events=events, cancel=cancel) as sink:
+    with stopping_on_signals(cancel), open_sink(events=events, cancel=cancel) as sink:
         yield sink, cancel
 
 

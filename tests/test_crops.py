@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rotopaint_ai.crops import AUTO, Box, Crop, CropKeys, around, cut, follow, is_settled, parse_crop
+from rotopaint_ai.crops import AUTO, Box, Crop, CropKeys, crop_around, cut, follow, is_settled, parse_crop
 from rotopaint_ai.errors import CropError
 
 coordinate = st.floats(-5000, 5000)
@@ -133,7 +133,7 @@ def test_crops_that_contradict_each_other_are_refused(texts: list[str]) -> None:
 
 def test_the_crop_of_a_face_and_its_easing() -> None:
     face = np.array([[100.0, 100.0], [200.0, 150.0]])
-    crop = around(face)
+    crop = crop_around(face)
     assert crop == Crop(150, 125, 130)
     assert follow(crop, face) == crop
     grown = follow(crop, np.array([[98.0, 100.0], [202.0, 150.0]]))

@@ -22,7 +22,7 @@ def set_up(nuke: Any, source: Any, clean: str, frames: tuple[int, int]) -> tuple
     shapes = roto_node.find(nuke, source)
     if shapes is None:
         raise UsageError(f"{source.name()}: has no {roto_node.NAME} node yet; export the shapes first")
-    with roto_node.one_undo(nuke, "RotoPaint AI clean plate"), roto_node.selection_kept(nuke):
+    with roto_node.group_undo(nuke, "RotoPaint AI clean plate"), roto_node.keep_selection(nuke):
         read = _node_named(nuke, "Read", CLEAN, lambda node: _clean_of(nuke, node, source))
         if read is None:
             read = _new(nuke, "Read", CLEAN, source, 160)

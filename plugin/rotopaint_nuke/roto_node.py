@@ -20,7 +20,7 @@ def export(nuke: Any, document: RotoDocument, source: Any | None) -> tuple[Any, 
     `nuke` is Nuke's module. An earlier node of ours after the same source is updated: our layer is replaced, and
     everything that the artist added stays. All is one undo step, and the selection does not change.
     """
-    with one_undo(nuke, "RotoPaint AI export"), selection_kept(nuke):
+    with group_undo(nuke, "RotoPaint AI export"), keep_selection(nuke):
         node = find(nuke, source)
         is_update = node is not None
         if node is None:
@@ -81,7 +81,7 @@ def check_read_size(document: RotoDocument, read: Any) -> None:
 
 
 @contextmanager
-def one_undo(nuke: Any, name: str) -> Iterator[None]:
+def group_undo(nuke: Any, name: str) -> Iterator[None]:
     """Make everything inside the block one step of Nuke's undo; an error undoes the block."""
     undo = nuke.Undo()
     undo.begin(name)
@@ -94,7 +94,8 @@ def one_undo(nuke: Any, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def selection_kept(nuke: Any) -> Iterator[None]:
+def keep_selection(nuke: Any) -> Iterator[None]:
+    """Select after the block, also where it fails, exactly the nodes that were selected before it."""
     before = nuke.selectedNodes()
     try:
         yield

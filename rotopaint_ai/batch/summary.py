@@ -66,7 +66,7 @@ def summarise_show(show: Show, plan: ShowPlan) -> tuple[ShotSummary, ...]:
     return tuple(_show_summary(name, show, plan) for name in show.names)
 
 
-def own(show: Show) -> None:
+def claim_show_folder(show: Show) -> None:
     """Claim the show's folder. Raises UsageError where it belongs to another jobs file, whose shots would be mixed."""
     if show.out.is_file():
         raise UsageError(f"{show.path.name}: out {show.out}: is a file; wanted a folder for the shots")

@@ -85,12 +85,12 @@ def _cases(arguments: argparse.Namespace, scratch: Path) -> list[Case]:
                 folder, suffix, scratch, n_frames=arguments.frames, model=arguments.model
             )
         cases.append(
-            clean_cases.rendered_case(folder, every=arguments.every, last=arguments.frames, predicted=predicted)
+            clean_cases.read_rendered_case(folder, every=arguments.every, last=arguments.frames, predicted=predicted)
         )
     for seed, source in enumerate(arguments.pictures):
         for grain, is_float in ((0.0, False), (clean_cases.GRAIN, False), (clean_cases.GRAIN, True)):
             cases.append(
-                clean_cases.burnt_in(source, n_frames=arguments.frames, seed=seed, grain=grain, is_float=is_float)
+                clean_cases.burn_case(source, n_frames=arguments.frames, seed=seed, grain=grain, is_float=is_float)
             )
     return cases
 

@@ -65,7 +65,9 @@ def codes(light: Array) -> Array:
     return encode(np.clip(light, 0.0, 1.0).astype(np.float32), "sRGB", dtype=np.uint8)
 
 
-def rendered_case(folder: Path, *, every: int, last: int | None = None, predicted: RotoDocument | None = None) -> Case:
+def read_rendered_case(
+    folder: Path, *, every: int, last: int | None = None, predicted: RotoDocument | None = None
+) -> Case:
     """A shot of plate.####, clean.#### and seam.#### pictures with truth.roto.json. Raises: UsageError without any."""
     from rotopaint_ai.stage.shot_folder import plates_of, read_seam_frame
 
@@ -146,7 +148,7 @@ def crop_of(folder: Path) -> str:
     return "auto"
 
 
-def burnt_in(source: str, *, n_frames: int, seed: int, grain: float, is_float: bool) -> Case:
+def burn_case(source: str, *, n_frames: int, seed: int, grain: float, is_float: bool) -> Case:
     """A picture, folder or movie with a synthetic seam; `grain` is added to the plate and to the clean frame alike.
 
     A file counts as one picture even if it has numbered neighbours: portrait_1 and portrait_2 are not a sequence. Float

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rotopaint_ai.bench import clean_left
 from rotopaint_ai.bench.clean_cases import Case, Sight, codes
 from rotopaint_ai.seams import visibility
-from rotopaint_ai.seams.ribbon import across, resample
+from rotopaint_ai.seams.ribbon import resample, sample_normals
 
 Array = NDArray[Any]
 
@@ -137,7 +137,7 @@ def spectrum(image: Array, sight: Sight) -> Array | None:
 
 
 def _high_frequencies(image: Array, sight: Sight, line: Array) -> Array | None:
-    x, y = across(resample(line), _ACROSS)
+    x, y = sample_normals(resample(line), _ACROSS)
     inside = cv2.remap(sight.hole, x, y, cv2.INTER_NEAREST, borderValue=0).all(0)
     n = int(inside.sum())
     if n < 48:

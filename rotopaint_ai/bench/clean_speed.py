@@ -61,7 +61,7 @@ def speed(cases: Sequence[Case], methods: Sequence[str], *, repeats: int, model:
 def _times_in_turns(job: _Job, able: Sequence[str], network: LearnedFill | None, rounds: int) -> dict[str, float]:
     ways: dict[str, Callable[[], object]] = {"telea": lambda: _telea_frame(job)}
     ways |= {m: _fill_call(job, m, network) for m in able}
-    return in_turns(ways, rounds)
+    return time_in_turns(ways, rounds)
 
 
 def _fill_call(job: _Job, method: str, network: LearnedFill | None) -> Callable[[], object]:
@@ -69,7 +69,7 @@ def _fill_call(job: _Job, method: str, network: LearnedFill | None) -> Callable[
     return lambda: fill(job.light, matte, job.curves, method, network)
 
 
-def in_turns(ways: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+def time_in_turns(ways: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
     """Median processor milliseconds of several functions, called alternately; the first round is a warm-up."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(repeats + 1):

@@ -41,7 +41,7 @@ def compare(pack: str | None, *, threads: int, rounds: int) -> dict[str, Any]:
     models = open_models(load_pack(pack), device="cpu", threads=threads)
     with tempfile.TemporaryDirectory() as scratch:
         turns: dict[str, TimedCall] = {
-            "ours": lambda rgb: ours(models, rgb),
+            "ours": lambda rgb: predict_points(models, rgb),
             "crop alone": lambda rgb: _crop_picture(models, rgb),
         }
         turns |= _peers(Path(scratch), models, threads)
@@ -91,7 +91,7 @@ def _crop_picture(models: Models, plate: Picture) -> Picture:
     return np.ascontiguousarray(picture[None], dtype=np.float32)
 
 
-def ours(models: Models, plate: Picture) -> npt.NDArray[np.float32]:
+def predict_points(models: Models, plate: Picture) -> npt.NDArray[np.float32]:
     """Control points of all shapes in plate space, computed from a plate as a run does."""
     pack = models.pack
     follower = Follower(models.detect, pack.input_size, CropKeys(), to_display, holds=None)
@@ -111,11 +111,11 @@ def _peers(folder: Path, models: Models, threads: int) -> dict[str, TimedCall]:
         peer.export(len(models.pack.sheet.landmarks), path)
         example = np.zeros((1, 3, peer.size_px, peer.size_px), np.float32)
         session = open_session(path, device="cpu", threads=threads, example={"crop": example})
-        turns[name] = lambda plate, session=session, peer=peer: theirs(session, peer, plate)  # type: ignore[misc]
+        turns[name] = lambda plate, session=session, peer=peer: predict_peer(session, peer, plate)  # type: ignore[misc]
     return turns
 
 
-def theirs(session: Any, peer: Any, plate: Picture) -> npt.NDArray[np.float64]:
+def predict_peer(session: Any, peer: Any, plate: Picture) -> npt.NDArray[np.float64]:
     """Landmarks (L, 2) in plate space, predicted by a `peer_nets.Peer`: crop, normalise, run, decode."""
     picture = to_display(cut(plate, (0, 0), FACE, peer.size_px))
     mean, spread = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])

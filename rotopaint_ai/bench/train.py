@@ -54,10 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Measure alternately, and return the rates as JSON values. Raises UsageError for absurd numbers; TrainingError."""
     from rotopaint_ai.bench.training.step_rates import TrainingSettings, measure_all
-    from rotopaint_ai.cli.shared import needs_training
+    from rotopaint_ai.cli.shared import require_training
     from rotopaint_ai.errors import UsageError
 
-    needs_training()
+    require_training()
     ranks = [int(part) for part in arguments.ranks.split(",") if part.strip().isdecimal()]
     numbers = (arguments.steps, arguments.batch, arguments.size, max(arguments.rounds, 1))
     if not ranks or min(*numbers, *ranks) < 1 or arguments.size % 32:

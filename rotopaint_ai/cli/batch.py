@@ -59,14 +59,14 @@ def _execute(arguments: argparse.Namespace) -> int:
     one_thread_per_frame()
     from rotopaint_ai.batch.jobs_file import read_show
     from rotopaint_ai.batch.show_plan import plan_show
-    from rotopaint_ai.batch.summary import own
+    from rotopaint_ai.batch.summary import claim_show_folder
 
     show = read_show(Path(arguments.jobs).absolute())  # absolute, for workers in other folders
     if arguments.shot:
         show.shot(arguments.shot)  # refuses a missing file before anything is written
     if arguments.openjd:
         return _write_show_template(show, plan_show(show), Path(arguments.openjd), chunked=arguments.farm_chunks)
-    own(show)
+    claim_show_folder(show)
     if arguments.task == "summary":
         return _print_summary(show, plan_show(show))
     if arguments.task:

@@ -127,9 +127,9 @@ def _paint_plate(arguments: argparse.Namespace, plate: Plate, project: Repaint |
 def _project(arguments: argparse.Namespace) -> AbstractContextManager[Repaint | None]:
     if arguments.project is None:
         return nullcontext(None)
-    from rotopaint_ai.pipeline.save_to_project import repainting
+    from rotopaint_ai.pipeline.save_to_project import open_repaint
 
-    return repainting(Path(arguments.project), Path(arguments.out), leave=arguments.leave_project)
+    return open_repaint(Path(arguments.project), Path(arguments.out), leave=arguments.leave_project)
 
 
 def _is_by_project_alone(arguments: argparse.Namespace) -> bool:

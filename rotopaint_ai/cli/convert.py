@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rotopaint_ai.cli.shared import print_warnings, say
 from rotopaint_ai.jobs import Cancel, Event, Sink
-from rotopaint_ai.watch import interrupted_by_sigterm, telling
+from rotopaint_ai.watch import interrupted_by_sigterm, open_sink
 
 if TYPE_CHECKING:
     from rotopaint_ai.exchange.format_spec import FormatSpec
@@ -61,7 +61,7 @@ def execute(arguments: argparse.Namespace) -> int:
         if arguments.scripts is not None and arguments.source is None:
             return 0
         raise UsageError("give IN and OUT; 'rotopaint convert --help' lists the formats")
-    with interrupted_by_sigterm(), telling(events=False, cancel=Cancel()) as sink:
+    with interrupted_by_sigterm(), open_sink(events=False, cancel=Cancel()) as sink:
         progress = _Progress(Path(arguments.target).name, sink)
         sink(Event("progress", {"task": f"reading {Path(arguments.source).name}", "eta_s": None}))
         done = convert(

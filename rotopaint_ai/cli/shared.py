@@ -126,7 +126,7 @@ def size_given(arguments: argparse.Namespace) -> tuple[int, int] | None:
     return None if arguments.width is None else (arguments.width, arguments.height)
 
 
-def needs_training() -> None:
+def require_training() -> None:
     """Raise UsageError, which tells the install command, where the packages for training are missing."""
     from importlib.util import find_spec
 

@@ -14,7 +14,7 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rotopaint_ai.cli.shared import needs_training
+from rotopaint_ai.cli.shared import require_training
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import BEGINS_ANEW, Cancel, Event, Sink, warning
 from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
@@ -79,7 +79,7 @@ def execute(arguments: argparse.Namespace) -> int:
     for name in ("mine", "against", "publish"):
         if getattr(arguments, name):
             raise UsageError(f"--{name}: works only with --openjd; leave it out or add that")
-    needs_training()
+    require_training()
     from rotopaint_ai.training.trainer.launch import restart_process, start_time
 
     restart_process()

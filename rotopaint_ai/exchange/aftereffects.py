@@ -60,7 +60,7 @@ _HOSTS: Final = Path(__file__).with_name("hosts")
 
 def losses_of(document: RotoDocument) -> list[Loss]:
     """The parts of this document that After Effects' masks cannot hold."""
-    return lossiness.of(
+    return lossiness.list_losses(
         document,
         keeps=KEEPS,
         words=WORDS,
@@ -135,9 +135,9 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     data, warnings = read_data(text, _SCRIPT, where), list[str]()
     size = read_size(data, where, width, height)
     masks = [*read_rows(data, "masks", where), *_dumped_masks(data, size, where, warnings)]
-    first = parsing.whole(f"{where}: first_frame", data.get("first_frame"))
-    last = data.get("last_frame", first + parsing.whole(f"{where}: n_frames", data.get("n_frames", 1)) - 1)
-    first, last = parsing.frame_range(where, [first, parsing.whole(f"{where}: last_frame", last)])
+    first = parsing.parse_integer(f"{where}: first_frame", data.get("first_frame"))
+    last = data.get("last_frame", first + parsing.parse_integer(f"{where}: n_frames", data.get("n_frames", 1)) - 1)
+    first, last = parsing.frame_range(where, [first, parsing.parse_integer(f"{where}: last_frame", last)])
     taken = parsing.TakenNames()
     shapes = [
         _shape_of_mask(mask, parsing.free_name(str(mask.get("name")), taken), (first, last), where, warnings)

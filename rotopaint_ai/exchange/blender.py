@@ -63,7 +63,7 @@ _HOSTS: Final = Path(__file__).with_name("hosts")
 def losses_of(document: RotoDocument) -> list[Loss]:
     """The parts of this document that Blender's masks cannot hold."""
     names = blender_names(document)
-    return lossiness.of(
+    return lossiness.list_losses(
         document,
         keeps=KEEPS,
         words=WORDS,
@@ -208,7 +208,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     masks = read_rows(data, "masks", where)
     rows = [{"name": "Mask", **each} for each in read_rows(data, "layers", where)]
     rows += [row for mask in masks for row in _dumped_rows(mask, len(masks) > 1, where, warnings)]
-    first, last = (parsing.whole(f"{where}: {name}", data.get(name)) for name in ("first_frame", "last_frame"))
+    first, last = (parsing.parse_integer(f"{where}: {name}", data.get(name)) for name in ("first_frame", "last_frame"))
     first, last = parsing.frame_range(where, [first, last, *_frames_with_keys(rows, where)])
     taken = parsing.TakenNames()
     shapes = [
@@ -263,7 +263,7 @@ def _keys_of(row: Mapping[str, Any], where: str) -> list[tuple[int, list[Any]]]:
     for key in row.get("keys") or []:
         if not isinstance(key, list) or len(key) != 2 or not isinstance(key[1], list):
             raise DocumentError(f"{where}: '{row['name']}': a key is not [frame, points]; write the file again")
-        found.append((parsing.whole(f"{where}: '{row['name']}': a frame", key[0]), key[1]))
+        found.append((parsing.parse_integer(f"{where}: '{row['name']}': a frame", key[0]), key[1]))
     return found
 
 

@@ -40,7 +40,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
     marks = document.landmarks
     inexact = bool(marks.hand) or any(m and m.expected_error_px for row in marks.keys.values() for m in row)
     always: frozenset[Feature] = frozenset({"landmarks"}) if inexact else frozenset()
-    return lossiness.of(
+    return lossiness.list_losses(
         document,
         keeps=KEEPS,
         words=WORDS,
@@ -167,9 +167,12 @@ def _images_by_id(
         if not isinstance(image, dict) or not isinstance(image.get("id"), (int, str)):
             raise DocumentError(f"{where}: image {place} has no id; write the file again")
         here = f"{where}: image {image['id']}"
-        sizes[image["id"]] = tuple(parsing.whole(f"{here}: {side}", image.get(side)) for side in ("width", "height"))  # type: ignore[assignment]
+        sizes[image["id"]] = (
+            parsing.parse_integer(f"{here}: width", image.get("width")),
+            parsing.parse_integer(f"{here}: height", image.get("height")),
+        )
         stated = image.get("frame", polygons.frame_of(str(image.get("file_name", "")), place))
-        named[image["id"]] = parsing.whole(f"{here}: frame", stated)
+        named[image["id"]] = parsing.parse_integer(f"{here}: frame", stated)
     asked = (width, height) if width is not None and height is not None else next(iter(sizes.values()), None)
     size = parsing.plate_size(
         where, asked if asked in sizes.values() else next(iter(sizes.values()), None), width, height

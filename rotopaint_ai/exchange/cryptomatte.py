@@ -63,7 +63,7 @@ def _tell_nobody(done: int, total: int) -> None:
 
 def losses_of(document: RotoDocument) -> list[Loss]:
     """The parts of this document that pictures cannot hold."""
-    return lossiness.of(document, keeps=KEEPS, words=WORDS)
+    return lossiness.list_losses(document, keeps=KEEPS, words=WORDS)
 
 
 def murmur3(data: bytes, seed: int = 0) -> int:

@@ -95,7 +95,7 @@ class TextForm(Protocol):
         """The parts of a document that a file cannot hold."""
 
 
-def of_text(
+def make_text_format(
     module: TextForm,
     name: str,
     suffixes: tuple[str, ...],

@@ -37,7 +37,7 @@ from rotopaint_ai.exchange import (
     svg,
 )
 from rotopaint_ai.exchange.features import EVERY
-from rotopaint_ai.exchange.format_spec import FormatSpec, Tell, WrittenFile, of_text
+from rotopaint_ai.exchange.format_spec import FormatSpec, Tell, WrittenFile, make_text_format
 from rotopaint_ai.exchange.limits import bounded_width, check_names
 from rotopaint_ai.exchange.parsing import SizeConflictError
 from rotopaint_ai.exchange.stroke_outlines import closed_strokes
@@ -91,7 +91,7 @@ def _read_svg(path: Path, width: int | None, height: int | None) -> tuple[RotoDo
 
 def _write_svg(path: Path, meant: RotoDocument) -> WrittenFile:
     svg.write(path, meant)
-    away = lossiness.texts(lossiness.of(meant, keeps=EVERY - {"subtract"}))
+    away = lossiness.texts(lossiness.list_losses(meant, keeps=EVERY - {"subtract"}))
     return WrittenFile(_drawn_difference(meant, svg.read(path)), (*svg.LOSSES, *away))
 
 
@@ -154,7 +154,7 @@ FORMATS = (
         states_fps=False,
         holds=frozenset(("eases",)),
     ),
-    of_text(
+    make_text_format(
         ssf,
         "SSF",
         (".ssf",),
@@ -166,7 +166,7 @@ FORMATS = (
         states_aspect=False,
         states_fps=False,
     ),
-    of_text(
+    make_text_format(
         fusion,
         "Fusion",
         (".setting",),
@@ -178,7 +178,7 @@ FORMATS = (
         states_fps=False,
         is_relative=True,
     ),
-    of_text(
+    make_text_format(
         aftereffects,
         "AfterEffects",
         (".jsx",),
@@ -187,7 +187,7 @@ FORMATS = (
         holds=frozenset(("feather widths",)),
         read_only=(".ae.json",),
     ),
-    of_text(
+    make_text_format(
         blender,
         "Blender",
         (".py",),
@@ -199,7 +199,7 @@ FORMATS = (
         read_only=(".blender.json",),
         is_relative=True,
     ),
-    of_text(
+    make_text_format(
         silhouette,
         "Silhouette",
         (".fxs",),
@@ -212,7 +212,7 @@ FORMATS = (
         note=silhouette.EXPERIMENTAL,
         is_relative=True,
     ),
-    of_text(
+    make_text_format(
         coco,
         "COCO",
         (".coco.json",),
@@ -223,7 +223,7 @@ FORMATS = (
         states_aspect=False,
         states_fps=False,
     ),
-    of_text(
+    make_text_format(
         lottie,
         "Lottie",
         (".lottie.json",),

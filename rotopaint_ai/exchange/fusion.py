@@ -34,7 +34,7 @@ _SPREAD: Final = 110  # distance between nodes in the flow
 def losses_of(document: RotoDocument) -> list[Loss]:
     """The parts of this document that Fusion's masks cannot hold."""
     names = fusion_names(document)
-    return lossiness.of(
+    return lossiness.list_losses(
         document,
         keeps=KEEPS,
         words=WORDS,

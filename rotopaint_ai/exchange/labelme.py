@@ -49,7 +49,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
     every = range(document.first_frame, document.last_frame + 1)
     appear = [next((f for f in every if s.is_visible(f)), every.stop) for s in document.shapes if s.keys]
     always |= frozenset({"order"}) if appear != sorted(appear) else frozenset()
-    return lossiness.of(document, keeps=KEEPS, words=WORDS, always=always)
+    return lossiness.list_losses(document, keeps=KEEPS, words=WORDS, always=always)
 
 
 def as_written(document: RotoDocument) -> RotoDocument:
@@ -183,7 +183,8 @@ def _image_size(data: Mapping[str, Any], where: str) -> tuple[int, int] | None:
     stated = data.get("imageWidth"), data.get("imageHeight")
     if None in stated:
         return None
-    return parsing.whole(f"{where}: imageWidth", stated[0]), parsing.whole(f"{where}: imageHeight", stated[1])
+    width, height = stated
+    return parsing.parse_integer(f"{where}: imageWidth", width), parsing.parse_integer(f"{where}: imageHeight", height)
 
 
 def _drawn_polygons(

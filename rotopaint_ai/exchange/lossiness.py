@@ -28,7 +28,7 @@ class Loss(NamedTuple):
     text: str
 
 
-def of(
+def list_losses(
     document: RotoDocument,
     *,
     keeps: Collection[Feature],

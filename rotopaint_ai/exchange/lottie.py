@@ -49,7 +49,7 @@ _DEEPEST: Final = 50  # depth of nested groups
 
 def losses_of(document: RotoDocument) -> list[Loss]:
     """The parts of this document that a Lottie file cannot hold."""
-    return lossiness.of(document, keeps=KEEPS, words=WORDS)
+    return lossiness.list_losses(document, keeps=KEEPS, words=WORDS)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     data = parsing.json_of(text, where, wanted=_WANTED)
     if not is_lottie(data):
         raise DocumentError(f"{where}: is not a Lottie animation; wanted {_WANTED}")
-    size = (parsing.whole(f"{where}: w", data.get("w")), parsing.whole(f"{where}: h", data.get("h")))
+    size = (parsing.parse_integer(f"{where}: w", data.get("w")), parsing.parse_integer(f"{where}: h", data.get("h")))
     size = parsing.plate_size(where, size, width, height)
     fps = parsing.finite_number(f"{where}: fr", data.get("fr"))
     if fps <= 0:
@@ -178,7 +178,7 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     )
     span = parsing.frame_range(where, [*span, *(frame for shape in shapes for frame in shape.frames)])
     found = RotoDocument(*size, *span, 1.0, fps, shapes=shapes)
-    numbered = parsing.whole(f"{where}: first_frame", _object_of(data.get("rotopaint")).get("first_frame", 0))
+    numbered = parsing.parse_integer(f"{where}: first_frame", _object_of(data.get("rotopaint")).get("first_frame", 0))
     return ReadResult(edit.shift_frames(found, numbered), tuple(dict.fromkeys(warnings)))
 
 

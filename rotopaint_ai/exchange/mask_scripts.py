@@ -32,7 +32,10 @@ def read_data(text: str, script: MaskScript, where: str) -> dict[str, Any]:
 
 def read_size(data: Mapping[str, Any], where: str, width: int | None, height: int | None) -> tuple[int, int]:
     """(width, height) of the plate, which must be the wanted ones where these are given. Raises DocumentError."""
-    size = (parsing.whole(f"{where}: width", data.get("width")), parsing.whole(f"{where}: height", data.get("height")))
+    size = (
+        parsing.parse_integer(f"{where}: width", data.get("width")),
+        parsing.parse_integer(f"{where}: height", data.get("height")),
+    )
     return parsing.plate_size(where, size, width, height)
 
 

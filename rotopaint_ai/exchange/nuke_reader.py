@@ -34,7 +34,7 @@ from rotopaint_ai.exchange.nuke_tree import (
     NukeLayer,
     NukeShape,
     NukeStroke,
-    plain,
+    unquote,
     values_of,
 )
 from rotopaint_ai.shapes.edit_layers import place_in_layer
@@ -190,7 +190,7 @@ def _node_shapes(node: str, tree: CurvesTree, own_height: int, size: Size, sever
     strokes = 0
     known: dict[tuple[int, ...], Layer] = {}
     for layers, element, place in _walk_layers(tree.root, (), ()):
-        path = "/".join(plain(each.name) for each in (*layers[1:], element)).strip() or element.name
+        path = "/".join(unquote(each.name) for each in (*layers[1:], element)).strip() or element.name
         name = f"{node}/{path}" if several else path
         if isinstance(element, NukeStroke):
             strokes += 1

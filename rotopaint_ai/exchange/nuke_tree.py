@@ -204,7 +204,7 @@ class CurvesTree:
     root: NukeLayer
 
 
-def plain(name: str) -> str:
+def unquote(name: str) -> str:
     """An element's name without the quotes and backslashes that protect it in a script."""
     if len(name) > 1 and name[0] == name[-1] == '"':
         name = name[1:-1]

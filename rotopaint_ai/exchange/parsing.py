@@ -123,7 +123,7 @@ def _parse_float(where: str, text: str) -> float:
         raise DocumentError(f"{where}: '{text[:40]}' is not a number") from None
 
 
-def whole(where: str, value: object, *, limit: float = FAR_PX) -> int:
+def parse_integer(where: str, value: object, *, limit: float = FAR_PX) -> int:
     """A whole number. Raises DocumentError."""
     found = finite_number(where, value, limit=limit)
     if found != int(found):

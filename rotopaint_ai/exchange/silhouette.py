@@ -42,7 +42,7 @@ def losses_of(document: RotoDocument) -> list[Loss]:
     """The parts of this document that a Silhouette file cannot hold."""
     names = silhouette_names(document)
     order = [name for name, _ in _shapes(_root(document), (), "shapes", [])]
-    return lossiness.of(
+    return lossiness.list_losses(
         document,
         keeps=KEEPS,
         words=WORDS,
@@ -202,8 +202,8 @@ def loads(
     warnings = [EXPERIMENTAL]
     stated = [root.get(name, "") for name in ("width", "height")]
     size = parsing.plate_size(where, _session_size(stated, where), width, height)
-    start = parsing.whole(f"{where}: sessionStartFrame", root.get("sessionStartFrame", "0"))
-    end = start + parsing.whole(f"{where}: workRangeEnd", root.get("workRangeEnd", "0"))
+    start = parsing.parse_integer(f"{where}: sessionStartFrame", root.get("sessionStartFrame", "0"))
+    end = start + parsing.parse_integer(f"{where}: workRangeEnd", root.get("workRangeEnd", "0"))
     found = list(_shapes(root, (), where, warnings))
     rows = [(name, element, _path_keys(element, name, start, size, pixel_aspect, where)) for name, element in found]
     first, last = parsing.frame_range(where, [start, max(start, end), *(f for *_, keys in rows for f in keys)])
@@ -220,7 +220,7 @@ def loads(
 def _session_size(stated: list[str], where: str) -> tuple[int, int] | None:
     if not all(stated):
         return None
-    return parsing.whole(f"{where}: width", stated[0]), parsing.whole(f"{where}: height", stated[1])
+    return parsing.parse_integer(f"{where}: width", stated[0]), parsing.parse_integer(f"{where}: height", stated[1])
 
 
 def _shapes(

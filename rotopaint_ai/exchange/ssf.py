@@ -38,7 +38,7 @@ _PER_VERTEX: Final = 12
 
 def losses_of(document: RotoDocument) -> list[Loss]:
     """The parts of this document that a Shake file cannot hold."""
-    return lossiness.of(
+    return lossiness.list_losses(
         document,
         keeps=KEEPS,
         words=WORDS,
@@ -199,7 +199,7 @@ def _take_vertices(shape: _Shape, rest: str, where: str) -> None:
     if len(shape.keys) >= len(shape.times):
         raise DocumentError(f"{where}: points without a key_time; the file is damaged, export it again")
     numbers = [parsing.finite_number(where, word) for word in rest.split()]
-    wanted = _PER_VERTEX * parsing.whole(f"{where}: num_vertices", shape.words.get("num_vertices", "-1"))
+    wanted = _PER_VERTEX * parsing.parse_integer(f"{where}: num_vertices", shape.words.get("num_vertices", "-1"))
     if len(numbers) != wanted or not wanted:
         raise DocumentError(f"{where}: {len(numbers)} numbers, wanted {wanted} (12 for each vertex); export it again")
     shape.keys[shape.times[-1]] = numbers

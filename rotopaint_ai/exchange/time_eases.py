@@ -53,4 +53,4 @@ def linear_keys_along(begin: Key, end: Key, first: int, last: int, timing: Timin
 
 
 def _points_between(begin: Key, end: Key, share: float) -> Points:
-    return tuple(ControlPoint(*row) for row in between.straight(begin.points, end.points, share))
+    return tuple(ControlPoint(*row) for row in between.interpolate_linear(begin.points, end.points, share))

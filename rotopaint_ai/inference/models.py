@@ -107,7 +107,7 @@ class FillModel:
 
 @dataclass(frozen=True, slots=True)
 class FaceModel:
-    """`find(pictures)`: float32 (N,H,W,3) to boxes, scores, masks, keypoints; the `FindFaces` of landmarks/faces.py."""
+    """`find(pictures)`: float32 (N,H,W,3) to boxes, scores, masks and keypoints: `landmarks.faces.FaceDetector`."""
 
     session: ModelSession
 

@@ -13,7 +13,7 @@ from statistics import median
 
 import numpy as np
 
-from rotopaint_ai.crops import CROP_MARGIN, Box, Crop, CropKeys, around, cut, follow, is_settled
+from rotopaint_ai.crops import CROP_MARGIN, Box, Crop, CropKeys, crop_around, cut, follow, is_settled
 from rotopaint_ai.errors import CropError
 from rotopaint_ai.landmarks.holds import HoldFinder
 from rotopaint_ai.landmarks.track import Array, Detect, FrameLandmarks, Picture
@@ -157,11 +157,11 @@ class Follower:
         """The best of these predictions or, if it is lost too, of crops around the face's last position."""
         best = min(readings, key=lambda reading: (self._lost(reading) is not None, reading.cost))
         if self._lost(best) is None:
-            return self._read_settled(rgb, origin, around(best.points_LC, margin=self.margin))
+            return self._read_settled(rgb, origin, crop_around(best.points_LC, margin=self.margin))
         if expected is None:
             return best
         rough = min(self._read_all(rgb, origin, _crops_around(expected)), key=lambda reading: reading.cost)
-        found = self._read_settled(rgb, origin, around(rough.points_LC, margin=self.margin))
+        found = self._read_settled(rgb, origin, crop_around(rough.points_LC, margin=self.margin))
         return found if self._lost(found) is None else min(best, found, key=lambda reading: reading.cost)
 
     def _read_settled(self, rgb: Picture, origin: tuple[int, int], crop: Crop, *, is_rough: bool = True) -> FaceReading:
@@ -171,7 +171,7 @@ class Follower:
         """
         for _ in range(_MAX_PASSES):
             reading = self._read_crop(rgb, origin, crop)
-            wanted = around(reading.points_LC, margin=self.margin)
+            wanted = crop_around(reading.points_LC, margin=self.margin)
             is_rough = is_rough or _is_far(crop, wanted)
             if not is_rough or is_settled(crop, wanted):
                 break
@@ -313,11 +313,11 @@ def propose(
         for reading in follower._read_all(rgb, origin, crops[start : start + _BATCH])
     ]
     best = sorted(rough, key=lambda reading: reading.cost)[:_PROPOSE_BEST]
-    settled = [follower._read_settled(rgb, origin, around(reading.points_LC, margin=margin)) for reading in best]
+    settled = [follower._read_settled(rgb, origin, crop_around(reading.points_LC, margin=margin)) for reading in best]
     faces = [reading for reading in settled if follower._lost(reading) is None and _is_on(reading, width, height)]
     if not faces:
         raise CropError("crop 'auto': nothing on the plate looks like this model's face; draw a box: --crop X,Y,W,H")
-    crop = around(min(faces, key=lambda reading: reading.cost).points_LC, margin=1.0)
+    crop = crop_around(min(faces, key=lambda reading: reading.cost).points_LC, margin=1.0)
     return Box(crop.x - crop.side / 2, crop.y - crop.side / 2, crop.side, crop.side)
 
 
@@ -355,6 +355,6 @@ def _is_far(crop: Crop, wanted: Crop) -> bool:
 
 
 def _has_jumped(reading: FaceReading, expected: Crop) -> bool:
-    now = around(reading.points_LC)
+    now = crop_around(reading.points_LC)
     moved = max(abs(now.x - expected.x), abs(now.y - expected.y)) / expected.side
     return moved > 0.4 or abs(log(now.side / expected.side)) > log(1.6)

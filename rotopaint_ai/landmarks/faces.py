@@ -29,7 +29,7 @@ _SAME = 1.5  # in sides: largest distance between the same face in two frames
 _SAME_SIZE = 2.2
 
 
-class FindFaces(Protocol):
+class FaceDetector(Protocol):
     """A detector: display-referred pictures (N, H, W, 3) of its own size to faces.
 
     Returns boxes (N, F, 4), scores (N, F), masks (N, F, S, S) and keypoints (N, F, P, 2), in picture pixels; a score of
@@ -44,7 +44,7 @@ class FindFaces(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FaceFound:
+class DetectedFace:
     """One face: box, score from 0 to 1, mask over `room`, keypoints (eyes, nose, corners of the mouth)."""
 
     box: tuple[float, float, float, float]
@@ -74,10 +74,10 @@ class FaceFound:
         x0, y0, x1, y1 = self.box
         return Crop((x0 + x1) / 2, (y0 + y1) / 2, max(self.side * MARGIN, 4.0))
 
-    def moved(self, x: float, y: float) -> FaceFound:
+    def moved(self, x: float, y: float) -> DetectedFace:
         """The same face with the origin elsewhere."""
         x0, y0, x1, y1 = self.box
-        return FaceFound((x0 + x, y0 + y, x1 + x, y1 + y), self.score, self.mask, self.points + (x, y))
+        return DetectedFace((x0 + x, y0 + y, x1 + x, y1 + y), self.score, self.mask, self.points + (x, y))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +87,7 @@ class FaceTrack:
     `is_doubtful`: there was another face, or it was not found in every searched frame.
     """
 
-    found: Mapping[int, FaceFound]
+    found: Mapping[int, DetectedFace]
     note: str
     is_doubtful: bool
 
@@ -112,7 +112,7 @@ def letterbox(picture: Array, width: int, height: int) -> tuple[Picture, float]:
     return whole, scale
 
 
-def faces_of(rows: Sequence[Array], scale: float, *, lowest: float = SURE) -> list[FaceFound]:
+def faces_of(rows: Sequence[Array], scale: float, *, lowest: float = SURE) -> list[DetectedFace]:
     """The faces of one picture from boxes (F, 4), scores (F,), masks and keypoints, divided by `scale`.
 
     A box half covered by one with a higher score is dropped.
@@ -122,13 +122,13 @@ def faces_of(rows: Sequence[Array], scale: float, *, lowest: float = SURE) -> li
     for box, score, mask, places in zip(boxes, scores, masks, points):
         if score >= lowest and np.isfinite(box).all() and (box[2:] - box[:2]).min() >= 1:
             x0, y0, x1, y1 = (float(v) / scale for v in box)
-            found.append(FaceFound((x0, y0, x1, y1), float(score), mask, np.asarray(places, float) / scale))
+            found.append(DetectedFace((x0, y0, x1, y1), float(score), mask, np.asarray(places, float) / scale))
     return drop_overlapping(found)
 
 
 def find_faces(
-    rgb: Picture, origin: tuple[int, int], find: FindFaces, display: Display, *, closer: bool = True
-) -> list[FaceFound]:
+    rgb: Picture, origin: tuple[int, int], find: FaceDetector, display: Display, *, closer: bool = True
+) -> list[DetectedFace]:
     """Faces of a frame (scene-linear (H, W, 3), its corner at `origin`) in plate space, largest weight first.
 
     If the whole frame shows none and `closer` is set, overlapping windows are searched for small faces.
@@ -140,10 +140,10 @@ def find_faces(
 
 
 def _look_for_faces(
-    rgb: Picture, places: Sequence[tuple[int, int, int, int]], find: FindFaces, display: Display
-) -> list[FaceFound]:
+    rgb: Picture, places: Sequence[tuple[int, int, int, int]], find: FaceDetector, display: Display
+) -> list[DetectedFace]:
     width, height = find.size
-    found: list[FaceFound] = []
+    found: list[DetectedFace] = []
     for x, y, w, h in places:
         light, scale = letterbox(np.asarray(rgb[y : y + h, x : x + w], np.float32), width, height)
         inside = round(h * scale), round(w * scale)
@@ -159,9 +159,9 @@ def search_windows(width: int, height: int) -> list[tuple[int, int, int, int]]:
     return [(x, y, w, h) for y in (0, height - h) for x in (0, width - w)]
 
 
-def drop_overlapping(faces: Sequence[FaceFound]) -> list[FaceFound]:
+def drop_overlapping(faces: Sequence[DetectedFace]) -> list[DetectedFace]:
     """Faces without those half covered by one with a higher score."""
-    kept: list[FaceFound] = []
+    kept: list[DetectedFace] = []
     for face in sorted(faces, key=lambda face: -face.score):
         if all(_overlap(face.box, other.box) < 0.5 for other in kept):
             kept.append(face)
@@ -175,7 +175,7 @@ def _overlap(a: Sequence[float], b: Sequence[float]) -> float:
     return max(w, 0.0) * max(h, 0.0) / max(least, 1e-9)
 
 
-def follow_face(seen: Mapping[int, Sequence[FaceFound]]) -> FaceTrack | None:
+def follow_face(seen: Mapping[int, Sequence[DetectedFace]]) -> FaceTrack | None:
     """The chosen face over the searched frames; None if there is none.
 
     It is the face with the largest weight in the first frame with a face, then the nearest face of similar size.
@@ -194,16 +194,16 @@ def follow_face(seen: Mapping[int, Sequence[FaceFound]]) -> FaceTrack | None:
     return FaceTrack(chosen, _choice_note(chosen, seen), is_doubtful)
 
 
-def _is_like(face: FaceFound, last: FaceFound) -> bool:
+def _is_like(face: DetectedFace, last: DetectedFace) -> bool:
     return _away(face, last) < _SAME * last.side and 1 / _SAME_SIZE < face.side / last.side < _SAME_SIZE
 
 
-def _away(face: FaceFound, last: FaceFound) -> float:
+def _away(face: DetectedFace, last: DetectedFace) -> float:
     a, b = face.crop(), last.crop()
     return float(np.hypot(a.x - b.x, a.y - b.y))
 
 
-def _choice_note(chosen: Mapping[int, FaceFound], seen: Mapping[int, Sequence[FaceFound]]) -> str:
+def _choice_note(chosen: Mapping[int, DetectedFace], seen: Mapping[int, Sequence[DetectedFace]]) -> str:
     first = min(chosen)
     face, others = chosen[first], len(seen[first]) - 1
     crop = face.crop()

@@ -20,10 +20,10 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.live import wire
-from rotopaint_ai.pipeline.executor import KeptByFrame
+from rotopaint_ai.pipeline.executor import FrameMemo
 from rotopaint_ai.pipeline.painter import Painter
 from rotopaint_ai.pipeline.plan import propose_crop
-from rotopaint_ai.pipeline.render_frame import touched_up
+from rotopaint_ai.pipeline.render_frame import apply_strokes
 from rotopaint_ai.pipeline.teach import ShotReading, read_shot, teach
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import to_display
@@ -50,7 +50,7 @@ class LiveEngine:
         self._folder, self._tell = folder, tell
         self._models: Models | None = None
         self._plate: Plate | None = None
-        self._frames = KeptByFrame(self._read_frame, kept=KEPT_FRAMES)
+        self._frames = FrameMemo(self._read_frame, kept=KEPT_FRAMES)
         self._reading: tuple[RotoDocument, ShotReading] | None = None
         self._n_blocks = 0
         self._answers: Mapping[str, Callable[[Mapping[str, Any]], Facts]] = {
@@ -99,7 +99,7 @@ class LiveEngine:
         if self._plate is not None:
             self._plate.close()
         self._plate, self._reading = plate, None
-        self._frames = KeptByFrame(self._read_frame, kept=KEPT_FRAMES)
+        self._frames = FrameMemo(self._read_frame, kept=KEPT_FRAMES)
         return {"name": plate.name, "width": plate.width, "height": plate.height}
 
     # --- landmarks
@@ -184,7 +184,7 @@ class LiveEngine:
         seams = painter.look(frame)
         filled = seams.filled(painter.model) if seams is not None else None
         touchup = tuple(map(strokes.from_json, request.get("strokes", ())))
-        filled = touched_up(frame, filled, touchup, self._frames.at)
+        filled = apply_strokes(frame, filled, touchup, self._frames.at)
         if filled is None:
             raise UsageError(f"frame {frame.number}: no seam lies on the plate here")
         seams = filled.seams

@@ -15,7 +15,7 @@ import numpy as np
 from rotopaint_ai.errors import PlateError, UsageError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Sink, notice
-from rotopaint_ai.pipeline.executor import telling
+from rotopaint_ai.pipeline.executor import make_progress
 from rotopaint_ai.pipeline.face_tracker import DIGITS, rounded_rows
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord
@@ -86,7 +86,7 @@ def _teach_stretch(plan: Plan, records: _Stretch, sink: Sink, cancel: Cancel) ->
         return ()
     errors = RunRecord(errors={record.frame: record.errors for record in records}).errors_by_shape()
     try:
-        reading = read_shot(predicted, plan.plate, plan.models, progress=telling("corrections", sink, cancel))
+        reading = read_shot(predicted, plan.plate, plan.models, progress=make_progress("corrections", sink, cancel))
         found = teach_below(reading, *below, errors)
     except (PlateError, UsageError) as error:
         sink(notice(f"corrections were not carried over to other frames: {error}", is_warning=True))

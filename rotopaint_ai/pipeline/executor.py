@@ -211,7 +211,7 @@ def keep_nothing(snapshot: Snapshot) -> None:
     """The `keep` of a line that has no memory between frames."""
 
 
-class KeptByFrame(Generic[Value]):
+class FrameMemo(Generic[Value]):
     """Values by frame, each made once on first use; thread-safe.
 
     `kept`: how many stay, those that were asked for last. What `make` raises comes out, and the next asks it again.
@@ -412,7 +412,7 @@ class Steps:
             self.tell(self.total, self.total)
 
 
-def telling(task: str, sink: Sink, cancel: Cancel) -> Progress:
+def make_progress(task: str, sink: Sink, cancel: Cancel) -> Progress:
     """Progress of a part of a run as events at intervals; raises CancelledError where a stop was requested."""
     eta, last = Eta(total=0, done=0), time.monotonic()
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.crops import Crop, CropKeys, around
+from rotopaint_ai.crops import Crop, CropKeys, crop_around
 from rotopaint_ai.inference.models import Models
 from rotopaint_ai.landmarks.dejitter import Dejitter
 from rotopaint_ai.landmarks.detect import Display, Follower, LostLimits, are_near
@@ -254,7 +254,7 @@ class SeamPlacer:
         )
         known = self._known
         if known is None or (known.held_from, known.asked) != (landmarks.held_from, asked):
-            face_px = around(landmarks.points_LC, margin=1.0).side
+            face_px = crop_around(landmarks.points_LC, margin=1.0).side
             known = _KnownPlacement(landmarks.held_from, asked, place(seams, seen, face_px, self.evidence))
             self._known = known
         return known.placed

@@ -62,7 +62,7 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
     keys["written"] = n_keys(document)
     exports = write_exports(document, plan.job, plan.out, given=plan.work.names, sink=sink, threads=plan.threads)
     del document
-    records = standing(plan, state)
+    records = check_records(plan, state)
     worst = choose_worst(records, plan.pack.sheet.seam_names)
     remove_others(plan.out, [*worst, *ordinary_frames(plan.frames)])
     content = run_manifest(plan, state, records, exports, worst, keys, wall_s=wall_s, n_new=n_new)
@@ -114,7 +114,7 @@ def _no_face_reason(records: Sequence[FrameRecord]) -> str:
     return max(sorted(set(reasons)), key=reasons.count)
 
 
-def standing(plan: Plan, state: RunState) -> list[FrameRecord]:
+def check_records(plan: Plan, state: RunState) -> list[FrameRecord]:
     """Light records in the order of frames; failed where what was written is gone, or where the plate has changed."""
     records = [state.finished[frame] for frame in sorted(state.finished)]
     changed = set(changed_plates(plan.plate, records))

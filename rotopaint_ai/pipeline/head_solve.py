@@ -92,7 +92,7 @@ class SolvedHead:
         return curve_deviations(self.head, self.facts)
 
 
-def solved_head(
+def solve_head(
     shot: ShotObservations,
     build: HeadBuild,
     look: LookAtHold,
@@ -143,7 +143,7 @@ def mark_picture(seen: SeamLook, face_px: float) -> MarkPicture:
     return MarkPicture.of(grey, complex(seen.x + left / seen.scale, seen.y + top / seen.scale), seen.scale, face_px)
 
 
-def seen_again(
+def confirm_marks(
     solved: SolvedHead, marks: SharedMarks, pictures: Pictures, watched: Callable[[Iterable[int]], Iterable[int]] = iter
 ) -> SharedMarks:
     """Marks with observations in all holds where the picture confirms the head's prediction.

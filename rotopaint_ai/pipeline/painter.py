@@ -15,19 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.errors import DocumentError, RotopaintError
-from rotopaint_ai.pipeline.executor import KeptByFrame
+from rotopaint_ai.pipeline.executor import FrameMemo
 from rotopaint_ai.pipeline.render_frame import (
     SURROUND_PX,
     FilledRegion,
     Format,
     SeamPart,
     Seams,
+    apply_strokes,
     check_measurable,
     check_same_size,
     draw_mattes,
     look_at_seams,
     patch_name,
-    touched_up,
     write_filled,
     write_patch,
 )
@@ -112,8 +112,8 @@ class RigPainter:
         self._frames = frozenset(frames)
         self._matte_of = matte_of
         self._clean_plate, self._clean_frames = rig.clean_plate, rig.clean_frames
-        self._lending = KeptByFrame(self._read_loan, kept=KEPT)
-        self._clean = KeptByFrame(self._of_clean_plate, kept=KEPT_CLEAN)
+        self._lending = FrameMemo(self._read_loan, kept=KEPT)
+        self._clean = FrameMemo(self._of_clean_plate, kept=KEPT_CLEAN)
 
     def fill_frame(self, frame: Frame) -> FilledRegion | None:
         """The region of a frame around its rig, without it; None where no rig is on the picture."""
@@ -255,7 +255,7 @@ class Painter:
         """
         frame, format = self.plate.read(number), Format.of(self.plate)
         filled = self.fill_frame(frame)
-        filled = touched_up(frame, filled, self.strokes.get(number, ()), self.neighbour)
+        filled = apply_strokes(frame, filled, self.strokes.get(number, ()), self.neighbour)
         check_measurable(number, filled)
         write_filled(self.out / format.clean_name(number), frame, filled)
         if self.patch:
@@ -305,7 +305,7 @@ class Painter:
         low, high = np.floor(line.min(0)).astype(int) - SURROUND_PX, np.ceil(line.max(0)).astype(int) + SURROUND_PX
         rgb, corner = frame.region(int(low[0]), int(low[1]), *(int(v) for v in high - low))
         face_px = groove_width.face_px(self.shapes, frame.number)
-        found = groove_width.of_shape(rgb, line - np.asarray(corner), face_px) if rgb.size else None
+        found = groove_width.shape_width(rgb, line - np.asarray(corner), face_px) if rgb.size else None
         return shape if found is None else replace(shape, width_px=round(2.0 * found) / 2.0)
 
 

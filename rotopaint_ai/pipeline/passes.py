@@ -26,15 +26,15 @@ from rotopaint_ai.pipeline.carried_corrections import with_corrections
 from rotopaint_ai.pipeline.executor import (
     Eta,
     Executor,
-    KeptByFrame,
+    FrameMemo,
     SettledFrames,
     Snapshot,
     StageTimes,
     Steps,
     keep_nothing,
     load_snapshot,
+    make_progress,
     save_snapshot,
-    telling,
 )
 from rotopaint_ai.pipeline.face_tracker import FaceTracker
 from rotopaint_ai.pipeline.manifest import choose_pictured
@@ -176,7 +176,7 @@ def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> Tr
     settled = with_shot_widths(with_measured_widths(plan, corrected))
     light = list[FrameRecord]()
     with replacing(path) as beside, closing(Journal(beside)) as journal:
-        steps = Steps(telling("seam ends", sink, cancel), len(state.finished))
+        steps = Steps(make_progress("seam ends", sink, cancel), len(state.finished))
         for record in steps.over(settled):
             journal.append(record)
             light.append(plan.apply_overrides(record).light())
@@ -236,7 +236,7 @@ def paint_frames(
     for frame in frames:
         if frame not in state.finished and (record := shot.records.at(frame)).crop is None:  # it could not be read
             state.add(replace(record, work=processor.work.digest(frame)))
-    known = KeptByFrame(shot.records.at, kept=4 * threads)
+    known = FrameMemo(shot.records.at, kept=4 * threads)
 
     def read(frame: int, near: Area | None) -> Frame:
         record = known.at(frame)

@@ -17,14 +17,14 @@ from typing import Any, Literal
 
 import rotopaint_ai
 from rotopaint_ai import __version__
-from rotopaint_ai.crops import AUTO, Crop, CropKeys, around
+from rotopaint_ai.crops import AUTO, Crop, CropKeys, crop_around
 from rotopaint_ai.errors import CropError, PlateError, UsageError
 from rotopaint_ai.frames import evenly_spread, parse_frames, summarise
 from rotopaint_ai.inference.models import Models, open_detector, open_models
 from rotopaint_ai.inference.pack import BAD_PERCENT, Pack, load_pack
 from rotopaint_ai.jobs import Event, RunJob, n_cores, notice, warning
 from rotopaint_ai.landmarks.detect import FaceReading, instability, jitter_crops, propose, read
-from rotopaint_ai.landmarks.faces import FaceFound, find_faces, follow_face
+from rotopaint_ai.landmarks.faces import DetectedFace, find_faces, follow_face
 from rotopaint_ai.pipeline.export import check_exports, export_files
 from rotopaint_ai.pipeline.frame_store import FrameStore, LookStore
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
@@ -239,7 +239,7 @@ def propose_crop(
     find = open_detector(models.pack)
     if find is None:
         return _proposed_by_landmarks(plate, frames, models), None
-    seen: dict[int, list[FaceFound]] = {}
+    seen: dict[int, list[DetectedFace]] = {}
     n_others = 0
     refused: PlateError | None = None
     for frame in evenly_spread(frames, LOOKS):
@@ -262,7 +262,7 @@ def propose_crop(
     return face.keys(), notice(face.note, is_warning=face.is_doubtful)
 
 
-def _is_readable(face: FaceFound, frame: Frame, models: Models, limit: float) -> bool:
+def _is_readable(face: DetectedFace, frame: Frame, models: Models, limit: float) -> bool:
     """Whether the landmark model reads a face where the detector sees one."""
     pack = models.pack
 
@@ -270,7 +270,7 @@ def _is_readable(face: FaceFound, frame: Frame, models: Models, limit: float) ->
         return read(frame.rgb, frame.origin, crops, detect=models.detect, size_px=pack.input_size, display=to_display)
 
     (rough,) = look(face.crop())
-    crop = around(rough.points_LC, margin=pack.crop_margin)  # as in a run
+    crop = crop_around(rough.points_LC, margin=pack.crop_margin)  # as in a run
     readings = look(crop, *jitter_crops(crop))
     return readings[0].is_finite and readings[0].error_share <= READABLE and instability(readings) <= limit
 

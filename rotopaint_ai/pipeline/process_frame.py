@@ -24,13 +24,13 @@ from rotopaint_ai.pipeline.render_frame import (
     NOT_FINITE,
     Format,
     Mattes,
+    apply_strokes,
     check_measurable,
     draw_mattes,
     draw_pictures,
     look_at_seams,
     matte_names,
     patch_name,
-    touched_up,
     write_filled,
     write_mattes,
     write_patch,
@@ -232,7 +232,7 @@ class FrameProcessor:
         with time_stage(ms, "fill"):
             seams = look_at_seams(frame, mattes, shapes, PaintTable(Paint(self.method), self.paints))
             filled = seams.filled(self.model) if seams is not None and self.clean else None
-            filled = touched_up(frame, filled, self.strokes.get(number, ()), self._peek) if self.clean else None
+            filled = apply_strokes(frame, filled, self.strokes.get(number, ()), self._peek) if self.clean else None
             check_measurable(number, filled)
         if self.clean:
             with time_stage(ms, "encode"):

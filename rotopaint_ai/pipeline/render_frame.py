@@ -321,7 +321,7 @@ def write_patch(path: Path, filled: FilledRegion | None, format: Format) -> None
         )
 
 
-def touched_up(frame: Frame, filled: FilledRegion | None, strokes: Strokes, read: ReadFrame) -> FilledRegion | None:
+def apply_strokes(frame: Frame, filled: FilledRegion | None, strokes: Strokes, read: ReadFrame) -> FilledRegion | None:
     """A fill with clone strokes laid over it; they belong to the paint from then on, in clean plate and patch.
 
     `filled` is None on a frame without a seam. `read` gives other frames of the plate. The region grows to hold the

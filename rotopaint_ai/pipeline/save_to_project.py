@@ -251,7 +251,7 @@ class Repaint:
 
 
 @contextmanager
-def repainting(path: Path, out: Path, *, leave: bool) -> Iterator[Repaint]:
+def open_repaint(path: Path, out: Path, *, leave: bool) -> Iterator[Repaint]:
     """A project to paint from; `leave`: it is only read, somebody else takes note of what was painted.
 
     Raises: LockedError where somebody works on it, ProjectError, UsageError where nothing was run on its shot yet.

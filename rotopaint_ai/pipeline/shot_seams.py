@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.crops import around
+from rotopaint_ai.crops import crop_around
 from rotopaint_ai.errors import PlateError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Sink, notice
-from rotopaint_ai.pipeline.executor import Steps, telling
+from rotopaint_ai.pipeline.executor import Steps, make_progress
 from rotopaint_ai.pipeline.face_tracker import DIGITS, STILL, LazyRgb, crop_area, look_near, rounded_rows
 from rotopaint_ai.pipeline.head_solve import (
     LOOKS,
@@ -30,7 +30,7 @@ from rotopaint_ai.pipeline.head_solve import (
     build_of,
     know_character,
     names_off_seams,
-    solved_head,
+    solve_head,
 )
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import TrackedFrame
@@ -97,7 +97,7 @@ def with_shot_seams(plan: Plan, records: Iterable[FrameRecord], sink: Sink, canc
     if specs:
         holds = [hold_of(record, plan, specs) for record in records if record.hold is None and record.landmarks]
         holds = [hold for hold in holds if _says_enough(hold)]
-        progress = Steps(telling("seams", sink, cancel), (len(LOOKS) + 1) * len(holds))
+        progress = Steps(make_progress("seams", sink, cancel), (len(LOOKS) + 1) * len(holds))
         for stretch in stretches(sorted(holds, key=lambda hold: hold.record.frame)):
             made.placed |= _solve_seams(plan, stretch, specs, progress, sink)
     return made
@@ -133,7 +133,7 @@ def hold_of(record: FrameRecord, plan: Plan, specs: Sequence[ShapeSpec]) -> _Hol
         record.light(),
         rows[off, 0] + 1j * rows[off, 1],
         rows[off, 2],
-        around(seen, margin=1.0).side,
+        crop_around(seen, margin=1.0).side,
         {name: spline_points(np.array(record.shapes[name], np.float64)) for name in names},
         {name: record.errors.get(name, np.nan) for name in names},
         frozenset(record.hidden),
@@ -226,7 +226,7 @@ def _place_on_head(
     with ThreadPoolExecutor(plan.threads) as pool:
         try:
             look = lambda hold: look_at(plan, holds[hold].record)  # noqa: E731
-            found = solved_head(shot, build, look, plan.models.find_seams, pool, progress.over)
+            found = solve_head(shot, build, look, plan.models.find_seams, pool, progress.over)
             curves = [dict(zip(names, each)) for each in zip(*found.head.splines())]
             return curves, list(progress.over(pool.map(partial(_place_near_head, plan), holds, curves)))
         except BaseException:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.crops import around
+from rotopaint_ai.crops import crop_around
 from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.pipeline.head_solve import know_character
 from rotopaint_ai.pipeline.plan import Plan
@@ -88,7 +88,7 @@ def _is_known(holds: Sequence[FrameRecord]) -> bool:
 
 def _face_px(marks: Sequence[PointRow | None]) -> float:
     """Longest side of the box round a face's landmarks."""
-    return around(np.array([row[:2] for row in marks if row is not None]), margin=1.0).side
+    return crop_around(np.array([row[:2] for row in marks if row is not None]), margin=1.0).side
 
 
 def _measure_widths(plan: Plan, names: Sequence[str], holds: Sequence[FrameRecord]) -> dict[str, float]:

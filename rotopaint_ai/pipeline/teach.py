@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.crops import around, is_settled
+from rotopaint_ai.crops import crop_around, is_settled
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.models import Models
 from rotopaint_ai.landmarks.detect import read
@@ -29,11 +29,11 @@ from rotopaint_ai.pipeline.head_solve import (
     ShotObservations,
     SolvedHead,
     build_of,
+    confirm_marks,
     know_character,
     mark_picture,
     names_off_seams,
-    seen_again,
-    solved_head,
+    solve_head,
 )
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
@@ -202,19 +202,19 @@ def _guess(document: RotoDocument, frame: int) -> Array:
 def _read_hold(plate: Plate, number: int, guess: Array, models: Models) -> ReadHold:
     """The models' prediction for a frame near known landmarks, and the picture of its face."""
     pack, frame = models.pack, plate.read(number, keep_native=False)
-    crop = around(guess, margin=pack.crop_margin)
+    crop = crop_around(guess, margin=pack.crop_margin)
     side = int(2 * crop.side)
     rgb, origin = frame.region(int(crop.x) - side // 2, int(crop.y) - side // 2, side, side)
     for _ in range(_READS):
         found = read(rgb, origin, [crop], detect=models.detect, size_px=pack.input_size, display=to_display)[0]
-        wanted = around(found.points_LC, margin=pack.crop_margin)
+        wanted = crop_around(found.points_LC, margin=pack.crop_margin)
         if is_settled(crop, wanted):
             break
         crop = wanted
     points, width = models.predict_shapes(found.points_LC[None].astype(np.float32))
     rows = pack.sheet.point_rows()
     widths = np.full(len(rows), np.nan) if width is None else width[0]
-    face = around(found.points_LC, margin=1.0).side
+    face = crop_around(found.points_LC, margin=1.0).side
     return ReadHold(
         found.points_LC @ np.array([1, 1j]),
         found.error_L,
@@ -297,7 +297,7 @@ def _head_of(
     shot = ShotObservations(head_poses(points), points, error, curves, face_px, hidden)
     build, evidence = build_of(specs, sheet, shot), reading.models.find_seams
     with ThreadPoolExecutor(1) as pool:
-        return solved_head(shot, build, lambda hold: holds[hold].look, evidence, pool, watched, reading.shared)
+        return solve_head(shot, build, lambda hold: holds[hold].look, evidence, pool, watched, reading.shared)
 
 
 def _marks_seen_again(reading: ShotReading, predicted: RotoDocument, steps: Steps) -> SharedMarks:
@@ -313,7 +313,7 @@ def _marks_seen_again(reading: ShotReading, predicted: RotoDocument, steps: Step
     except np.linalg.LinAlgError:
         return reading.shared
     pictures = lambda hold: mark_picture(reading.holds[hold].look, reading.holds[hold].face_px)  # noqa: E731
-    return seen_again(found, reading.shared, pictures, steps.over)
+    return confirm_marks(found, reading.shared, pictures, steps.over)
 
 
 def _error_of_marks(known: KnownCurve, on_head: Complex) -> float:

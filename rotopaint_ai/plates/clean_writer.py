@@ -14,7 +14,7 @@ from rotopaint_ai.errors import PlateError, UsageError
 from rotopaint_ai.plates import colour, exr, film, stills
 from rotopaint_ai.plates.kinds import PlateKind
 from rotopaint_ai.plates.picture import Patch, stamp
-from rotopaint_ai.plates.plate import Frame, Native, Plate
+from rotopaint_ai.plates.plate import Frame, NativeSource, Plate
 
 Array = NDArray[Any]
 
@@ -63,7 +63,7 @@ def write_clean(path: Path, frame: Frame, rgb: Array, changed: Array, *, at: tup
         raise PlateError(f"{path.name}: cannot be written ({error.strerror}); check disk and permissions") from error
 
 
-def _write_patched(target: Path, frame: Frame, native: Native, patch: Patch) -> None:
+def _write_patched(target: Path, frame: Frame, native: NativeSource, patch: Patch) -> None:
     picture = native.picture
     if picture.header.is_lossy:
         stills.write_decoded(target, picture, patch)
@@ -75,7 +75,7 @@ def _write_patched(target: Path, frame: Frame, native: Native, patch: Patch) -> 
         stills.write(target, _unchanged(frame, native), picture, patch)
 
 
-def _unchanged(frame: Frame, native: Native) -> Path:
+def _unchanged(frame: Frame, native: NativeSource) -> Path:
     if frame.path is None:
         raise PlateError(f"frame {frame.number}: has no file of its own")
     if stamp(frame.path) != native.stamp:

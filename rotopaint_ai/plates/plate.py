@@ -50,7 +50,7 @@ READERS: dict[PlateKind, FrameReader] = {
 
 
 @dataclass(frozen=True)
-class Native:
+class NativeSource:
     """The source of a frame, used only for writing it back."""
 
     kind: PlateKind
@@ -75,7 +75,7 @@ class Frame:
     height: int
     colourspace: str
     maximum: int | None
-    native: Native | None
+    native: NativeSource | None
     path: Path | None
     fingerprint: str
 
@@ -132,7 +132,7 @@ class Frame:
         return linear if linear.shape[2] == 3 else np.repeat(linear, 3, axis=2)
 
 
-def _lines_written(native: Native) -> int | None:
+def _lines_written(native: NativeSource) -> int | None:
     """How many rows are encoded together from a frame's codes where one of them changes.
 
     It is 0 where the rest comes from the file itself, and None where all rows or whole tiles are encoded.
@@ -267,7 +267,7 @@ class Plate:
             height=header.height,
             colourspace=self.colourspace,
             maximum=header.maximum,
-            native=Native(self._plate_kind, picture, self.colourspace, before) if keep_native else None,
+            native=NativeSource(self._plate_kind, picture, self.colourspace, before) if keep_native else None,
             path=None if self.is_movie else path,
             fingerprint=fingerprint,
         )

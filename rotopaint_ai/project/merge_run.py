@@ -22,7 +22,7 @@ RunFrames = Collection[int] | None  # the requested frames of a run; None: all
 
 
 @dataclass(frozen=True, slots=True)
-class UnderHand:
+class EditedPredictions:
     """A run's predictions at places that a person edited: keys by shape and frame, landmarks by frame."""
 
     keys: Mapping[str, Mapping[int, Key]] = field(default_factory=dict)
@@ -35,12 +35,12 @@ def merge_run(
     asked: RunFrames,
     *,
     predicted: RotoDocument | None = None,
-    under_hand: UnderHand | None = None,
+    edited: EditedPredictions | None = None,
 ) -> State:
     """The state after a run: the run's shapes, with the human keys, groups and seam settings of the state before.
 
     `predicted` is the models' prediction, where the caller knows it. Otherwise it is taken from `found`, and from
-    `under_hand` where `found` holds people's work. A run of some frames only does not change the widths and feathers
+    `edited` where `found` holds people's work. A run of some frames only does not change the widths and feathers
     that apply to the whole shot.
     """
     by_hand = {} if before.document is None else frames_corrected(before.predicted, before.document)
@@ -48,7 +48,7 @@ def merge_run(
     if predicted is None:
         said = model_keys(_with_carried_as_models(found, before))
         predicted = _without_followers(_of_the_face(said, before), before)
-        predicted = _with_found(predicted, under_hand or UnderHand())
+        predicted = _with_found(predicted, edited or EditedPredictions())
     from_models = predicted
     from_models = apply_groups(from_models, before.document)
     new = _among(before.document, found, asked)
@@ -137,7 +137,7 @@ def _shapes_of_models(before: State) -> set[str]:
 
 
 def _with_carried_as_models(found: RotoDocument, before: State) -> RotoDocument:
-    """A run's document with propagated corrections counted as predictions, for places that `under_hand` lacks."""
+    """A run's document with propagated corrections counted as predictions, for places that `edited` lacks."""
     models = _shapes_of_models(before)
     return replace(found, shapes=tuple(_all_of_models(s) if s.name in models else s for s in found.shapes))
 
@@ -159,25 +159,25 @@ def _without_followers(from_models: RotoDocument, before: State) -> RotoDocument
     return replace(from_models, shapes=tuple(shapes))
 
 
-def with_standing(known: UnderHand, found: RotoDocument, before: RotoDocument) -> UnderHand:
+def with_earlier_predictions(known: EditedPredictions, found: RotoDocument, before: RotoDocument) -> EditedPredictions:
     """Predictions of a resumed run; frames that it skipped keep their earlier ones."""
     said = {shape.name: shape.keys for shape in before.shapes}
     keys: dict[str, dict[int, Key]] = {}
     for shape in found.shapes:
         own = said.get(shape.name, {})
-        standing = {f: own[f] for f, key in shape.keys.items() if key.source != "model" and f in own}
-        keys[shape.name] = {**standing, **known.keys.get(shape.name, {})}
+        earlier = {f: own[f] for f, key in shape.keys.items() if key.source != "model" and f in own}
+        keys[shape.name] = {**earlier, **known.keys.get(shape.name, {})}
     frames = set(found.landmarks.hand).union(*keys.values())
     rows = {frame: before.landmarks.keys[frame] for frame in frames if frame in before.landmarks.keys}
-    return UnderHand(keys, {**rows, **known.landmarks})
+    return EditedPredictions(keys, {**rows, **known.landmarks})
 
 
-def _with_found(predicted: RotoDocument, under_hand: UnderHand) -> RotoDocument:
+def _with_found(predicted: RotoDocument, edited: EditedPredictions) -> RotoDocument:
     shapes = []
     for shape in predicted.shapes:
-        merged = {**shape.keys, **under_hand.keys.get(shape.name, {})}
+        merged = {**shape.keys, **edited.keys.get(shape.name, {})}
         shapes.append(shape.with_keys({frame: merged[frame] for frame in sorted(merged)}))
-    rows = {**predicted.landmarks.keys, **under_hand.landmarks}
+    rows = {**predicted.landmarks.keys, **edited.landmarks}
     marks = replace(predicted.landmarks, keys={frame: rows[frame] for frame in sorted(rows)})
     return replace(predicted, shapes=tuple(shapes), landmarks=marks)
 

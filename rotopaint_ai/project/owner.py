@@ -38,7 +38,7 @@ class Owner:
         return f"{self.user} on {self.host}"
 
 
-def me(now: float) -> Owner:
+def identify_process(now: float) -> Owner:
     """This process as an owner."""
     return Owner(secrets.token_hex(8), _user(), socket.gethostname(), os.getpid(), now, now)
 
@@ -60,7 +60,7 @@ class OwnershipResult:
 
 def take(connection: sqlite3.Connection, now: float | None = None) -> OwnershipResult:
     """Record this process as the owner, inside a transaction. The caller must hold the lock."""
-    holder, mine = read(connection), me(time.time() if now is None else now)
+    holder, mine = read(connection), identify_process(time.time() if now is None else now)
     connection.execute(
         "INSERT OR REPLACE INTO owner VALUES (1, ?, ?, ?, ?, ?, ?)",
         (mine.token, mine.user, mine.host, mine.pid, mine.since, mine.seen),

@@ -62,7 +62,7 @@ def _paint(rgb: Array, hole: Bools, curves: Sequence[WideCurve], model: LearnedF
     scene = straighten(rgb, hole, curves)
     if scene is None:
         return np.asarray(np.take(harmonic_fill.fill(rgb, hole, ~hole).reshape(-1, 3), at, axis=0))
-    fields, mirror = _fields(scene, relit(scene, model))
+    fields, mirror = _fields(scene, relight_samples(scene, model))
     y, x = np.divmod(at.astype(np.int32), np.int32(hole.shape[1]))
     height, width = scene.ribbon.size
     down = (y + np.float32(0.5)) * np.float32(height / hole.shape[0]) - np.float32(0.5)
@@ -83,7 +83,7 @@ def _paint(rgb: Array, hole: Bools, curves: Sequence[WideCurve], model: LearnedF
     return np.asarray(cv2.transpose(out))
 
 
-def relit(scene: StraightenedSeams, model: LearnedFill | None) -> Array:
+def relight_samples(scene: StraightenedSeams, model: LearnedFill | None) -> Array:
     """Base and keep (T, S, 4) of the ribbon's samples, as in `relight.relight`: by the tables, then by the network.
 
     Without a model, the tables' values are returned.

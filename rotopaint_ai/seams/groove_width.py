@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.seams import layer_text, visibility
-from rotopaint_ai.seams.ribbon import across, resample
+from rotopaint_ai.seams.ribbon import resample, sample_normals
 from rotopaint_ai.seams.width_table import NUMBERS
 from rotopaint_ai.shapes.roto import Landmark, RotoShape
 
@@ -96,7 +96,7 @@ def strip(grey: Array, line: NDArray[np.floating], step: float) -> tuple[Array, 
         return None
     x, y = (
         (v + 0.5) * np.float32(step) - np.float32(0.5)
-        for v in across(points, np.arange(-ROWS, ROWS + 1, dtype=np.float32))
+        for v in sample_normals(points, np.arange(-ROWS, ROWS + 1, dtype=np.float32))
     )
     height, width = grey.shape
     inside = np.asarray(((x >= 0) & (y >= 0) & (x <= width - 1) & (y <= height - 1)).all(0))
@@ -161,7 +161,7 @@ def measure_width(grey: Array, line: NDArray[np.floating], face_px: float) -> Se
     return SeamReach(both[..., USUAL], both[..., COVERING], found[1])
 
 
-def of_shape(rgb: NDArray[np.floating], line: NDArray[np.floating], face_px: float) -> float | None:
+def shape_width(rgb: NDArray[np.floating], line: NDArray[np.floating], face_px: float) -> float | None:
     """One width for a whole seam, as `SeamReach.full_px`; None where no seam is visible.
 
     rgb: (H, W, 3) scene-linear; line (N, 2) in the crop's own pixels, corner origin.

@@ -100,7 +100,7 @@ def bridge_crossings(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Arra
         return relit_TSC
     light: Array = relit_TSC[..., :3] + relit_TSC[..., 3:] * light_TSC
     row, column = np.nonzero(crossed_TS & ribbon.own_TS)
-    made, able = between(light, ribbon.own_TS & ~crossed_TS, ribbon.line.run_S, row, column)
+    made, able = interpolate_light(light, ribbon.own_TS & ~crossed_TS, ribbon.line.run_S, row, column)
     able &= (made - light[row, column]).mean(1) * np.sign(added.sum()) > 0
     out: Array = relit_TSC.copy()
     out[row[able], column[able], :3] = made[able]
@@ -115,7 +115,7 @@ def _reach(added: Array, line: CentreLine) -> Array:
     return np.asarray(np.minimum(of_run[line.run_S], line.half_S + np.float32(_AROUND)) * (line.half_S > 0))
 
 
-def between(light: Array, good_TS: Bools, run_S: Index, row: Index, column: Index) -> tuple[Array, Bools]:
+def interpolate_light(light: Array, good_TS: Bools, run_S: Index, row: Index, column: Index) -> tuple[Array, Bools]:
     """Light (K, 3) of some samples, interpolated between the nearest good samples of their row, and which of them could
     be."""
     before, after = _good_neighbours(good_TS, row, column)

@@ -125,7 +125,7 @@ def resample(polyline: NDArray[np.floating], spacing: float = 1.0) -> Array:
     return out
 
 
-def across(points: Array, offsets: Array) -> tuple[Array, Array]:
+def sample_normals(points: Array, offsets: Array) -> tuple[Array, Array]:
     """Sample positions on the normals of a curve's points (S, 2) at offsets (T,): x and y (T, S), as in `cv2.remap`.
 
     Points are a pixel apart; normals are smoothed along the curve. A positive offset is to the right of its direction.

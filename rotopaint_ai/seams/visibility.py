@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams.ribbon import WideCurve, across, resample
+from rotopaint_ai.seams.ribbon import WideCurve, resample, sample_normals
 
 Array = NDArray[Any]  # float32
 
@@ -152,7 +152,7 @@ class _Band:
 
 def profiles(tone: Array, points: Array, reach: int) -> tuple[Array, NDArray[np.bool_]]:
     """Light (T, S) across the curve at each of its points (S, 2), and which samples are inside the picture."""
-    x, y = across(points, np.arange(-reach, reach + 1, dtype=np.float32))
+    x, y = sample_normals(points, np.arange(-reach, reach + 1, dtype=np.float32))
     height, width = tone.shape
     inside = (x >= 0) & (y >= 0) & (x <= width - 1) & (y <= height - 1)
     return cv2.remap(tone, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), inside

@@ -11,7 +11,7 @@ Row = Sequence[float]
 Rows = Sequence[Row]
 
 
-def straight(a: Rows, b: Rows, u: float) -> list[list[float]]:
+def interpolate_linear(a: Rows, b: Rows, u: float) -> list[list[float]]:
     """Rows interpolated linearly at share `u` from `a` to `b`."""
     return [[p + (q - p) * u for p, q in zip(left, right, strict=True)] for left, right in zip(a, b, strict=True)]
 

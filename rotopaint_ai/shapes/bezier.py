@@ -128,7 +128,7 @@ def arc_lengths(polyline: Array, closed: bool) -> Array:
     return np.concatenate(([0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))))
 
 
-def along(polyline: Array, closed: bool, at: NDArray[np.floating]) -> Array:
+def points_along(polyline: Array, closed: bool, at: NDArray[np.floating]) -> Array:
     """Points of a polyline at the given arc lengths: (len(at), 2)."""
     lengths = arc_lengths(polyline, closed)
     line = np.vstack((polyline, polyline[:1])) if closed else polyline
@@ -141,7 +141,7 @@ def _resample_evenly(polyline: Array, closed: bool, spacing: float) -> Array:
     total = float(arc_lengths(polyline, closed)[-1])
     n = max(1, round(total / spacing))
     at = np.linspace(0.0, total, n + 1)
-    return along(polyline, closed, at[:-1] if closed else at)
+    return points_along(polyline, closed, at[:-1] if closed else at)
 
 
 def length(points: NDArray[np.floating], closed: bool) -> float:

@@ -46,7 +46,7 @@ def clear_feather(
     return document
 
 
-def outward(points: Points, index: int, by_px: float) -> tuple[float, float]:
+def outward_offset(points: Points, index: int, by_px: float) -> tuple[float, float]:
     """The offset of `by_px` pixels out of a closed shape at a control point, perpendicular to its neighbours' chord."""
     before, after = points[index - 1], points[(index + 1) % len(points)]
     dx, dy = after.x - before.x, after.y - before.y

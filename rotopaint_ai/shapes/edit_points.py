@@ -36,7 +36,7 @@ _FIT_ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class OnCurve:
+class CurveLocation:
     """A point on a curve: segment, parameter, position, and distance from the query."""
 
     segment: int
@@ -46,7 +46,7 @@ class OnCurve:
     distance: float
 
 
-def nearest(points: Points, closed: bool, x: float, y: float) -> OnCurve | None:
+def find_nearest(points: Points, closed: bool, x: float, y: float) -> CurveLocation | None:
     """The point of a curve nearest to (x, y), to a thousandth of a pixel; None without segments."""
     cubics = cubics_of(points, closed)
     steps = [step / _SEARCH_STEPS for step in range(_SEARCH_STEPS + 1)]
@@ -124,7 +124,7 @@ def _distance_squared(cubic: Cubic, t: float, x: float, y: float) -> float:
     return (px - x) ** 2 + (py - y) ** 2
 
 
-def _on_curve(cubic: Cubic, segment: int, start: float, x: float, y: float) -> OnCurve:
+def _on_curve(cubic: Cubic, segment: int, start: float, x: float, y: float) -> CurveLocation:
     """The nearest point within one search step of `start`, by golden-section search."""
     low, high = max(start - 1 / _SEARCH_STEPS, 0.0), min(start + 1 / _SEARCH_STEPS, 1.0)
     for _ in range(30):
@@ -136,7 +136,7 @@ def _on_curve(cubic: Cubic, segment: int, start: float, x: float, y: float) -> O
         )
     t = (low + high) / 2
     px, py = at(cubic, t)
-    return OnCurve(segment, t, px, py, math.hypot(px - x, py - y))
+    return CurveLocation(segment, t, px, py, math.hypot(px - x, py - y))
 
 
 def _every_key(
@@ -154,7 +154,7 @@ def _every_key(
 
 def _widths_split(widths: Widths, segment: int, t: float) -> Widths:
     after = widths[(segment + 1) % len(widths)]
-    (new,) = between.straight([widths[segment]], [after], t)
+    (new,) = between.interpolate_linear([widths[segment]], [after], t)
     return (*widths[: segment + 1], StrokeWidth(*new), *widths[segment + 1 :])
 
 

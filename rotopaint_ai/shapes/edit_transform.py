@@ -35,7 +35,7 @@ def translation(dx: float, dy: float) -> Affine:
     return Affine(c=dx, f=dy)
 
 
-def scaling(sx: float, sy: float, pivot: tuple[float, float]) -> Affine:
+def scale_about(sx: float, sy: float, pivot: tuple[float, float]) -> Affine:
     """Scaling by (sx, sy); the pivot stays."""
     return Affine(a=sx, c=pivot[0] * (1 - sx), e=sy, f=pivot[1] * (1 - sy))
 

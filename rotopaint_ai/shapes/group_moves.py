@@ -45,7 +45,7 @@ def apply_groups_to_keys(keys: Mapping[str, KeysByFrame], groups: RotoDocument |
     return {name: _transform_between(row, None, layers[name]) if name in layers else row for name, row in keys.items()}
 
 
-def along(predicted: RotoDocument | None, before: RotoDocument, after: RotoDocument) -> RotoDocument | None:
+def move_with_groups(predicted: RotoDocument | None, before: RotoDocument, after: RotoDocument) -> RotoDocument | None:
     """Predictions, moved as the groups moved between two documents.
 
     Keys equal to those of the first document get exactly the points of the second.

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from rotopaint_ai.landmarks.shared_marks import SharedMarks
 from rotopaint_ai.shapes.facespace import Array, Complex
 from rotopaint_ai.shapes.head_cameras import PERSPECTIVE, Cameras, ball_depth
-from rotopaint_ai.shapes.head_marks import NO_MARKS, MarkEquations, MarksInSpace, first_marks
+from rotopaint_ai.shapes.head_marks import NO_MARKS, MarkEquations, Marks3D, first_marks
 from rotopaint_ai.shapes.head_poses import HeadPoses
 from rotopaint_ai.shapes.rigid_head import (
     LEAST_PX,
@@ -103,7 +103,7 @@ class Head:
     points: Array
     usual: Array
     curves: tuple[slice, ...]
-    marks: MarksInSpace
+    marks: Marks3D
 
     def splines(self) -> list[Complex]:
         """Every curve in each hold (H, D)."""

@@ -29,27 +29,27 @@ _PLACE = np.array([1, 1j])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MarksInSpace:
+class Marks3D:
     """Marks in space (K, 3), and their prior depths (K,)."""
 
     places: Array
     usual_depth: Array
 
-    def stepped(self, steps: Array) -> MarksInSpace:
+    def stepped(self, steps: Array) -> Marks3D:
         """Marks after steps (K, 3), limited in length."""
         length = np.linalg.norm(steps, axis=1, keepdims=True)
         return replace(self, places=self.places + steps * np.minimum(1, LONGEST_STEP / np.maximum(length, 1e-9)))
 
 
-NO_MARKS = MarksInSpace(np.zeros((0, 3)), np.zeros(0))
+NO_MARKS = Marks3D(np.zeros((0, 3)), np.zeros(0))
 
 
-def first_marks(cameras: Cameras, heads: HeadPoses, marks: SharedMarks) -> MarksInSpace:
+def first_marks(cameras: Cameras, heads: HeadPoses, marks: SharedMarks) -> Marks3D:
     """Initial positions of marks, from inaccurate cameras."""
     inside = (marks.at - heads.shift_H[marks.hold]) / heads.factor_H[marks.hold]
     parts = [np.bincount(marks.mark, each, marks.count) for each in (inside.real, inside.imag)]
     x, y = parts / np.bincount(marks.mark, minlength=marks.count)
-    found = MarksInSpace(np.stack([x, y, ball_depth(x + 1j * y)], axis=1), ball_depth(x + 1j * y))
+    found = Marks3D(np.stack([x, y, ball_depth(x + 1j * y)], axis=1), ball_depth(x + 1j * y))
     still = np.zeros((len(cameras.size), 6))
     for _ in range(_FIRST_ROUNDS):
         found = found.stepped(MarkEquations.of(cameras, found, marks, _FIRST_FAR_PX, FIRST_DEEP).steps(still))
@@ -57,7 +57,7 @@ def first_marks(cameras: Cameras, heads: HeadPoses, marks: SharedMarks) -> Marks
     return found
 
 
-def expected_marks(cameras: Cameras, marks: MarksInSpace) -> ExpectedMarks:
+def expected_marks(cameras: Cameras, marks: Marks3D) -> ExpectedMarks:
     """The projections of marks, on a surface oriented like a sphere at their positions."""
     outwards = marks.places + (0.0, 0.0, BALL)
     outwards = outwards / np.linalg.norm(outwards, axis=1, keepdims=True)
@@ -85,7 +85,7 @@ class MarkEquations:
 
     @classmethod
     def of(
-        cls, cameras: Cameras, found: MarksInSpace, marks: SharedMarks, far_px: float, deep: float = DEEP
+        cls, cameras: Cameras, found: Marks3D, marks: SharedMarks, far_px: float, deep: float = DEEP
     ) -> MarkEquations:
         """`far_px`: the residual at which an observation's weight is halved."""
         mark, n = marks.mark, len(found.places)

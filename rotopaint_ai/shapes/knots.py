@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.shapes.bezier import Array
-from rotopaint_ai.shapes.samples import farthest
+from rotopaint_ai.shapes.samples import pick_farthest
 
 _ROUNDS = 24  # rounds of reweighting
 _LEAST = 1.7  # times the tolerance: with runs of larger error no fit of as few keys was ever within it
@@ -45,7 +45,7 @@ class Stretch:
     def errors(self, guess: Array) -> Array:
         """Largest distance in pixels between the samples of `guess` (F, C) and of the table, in each row: (F,)."""
         off = (guess - self.table)[:, self.n_numbers :]
-        return farthest(off.reshape(len(off), -1, 2))
+        return pick_farthest(off.reshape(len(off), -1, 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class Fit:
         return float(self.errors.max(initial=0.0))
 
 
-def fewest(stretch: Stretch, tolerance_px: float) -> Fit:
-    """Keys from the first row to the last within the tolerance: the fewest that were found, with fitted values."""
+def fit_fewest_keys(stretch: Stretch, tolerance_px: float) -> Fit:
+    """The fewest keys within the tolerance, from first to last row, with fitted values."""
     last = stretch.n_rows - 1
     if last < 2:
         return Fit(tuple(range(last + 1)), stretch.table, np.zeros(last))
@@ -147,7 +147,7 @@ def _strays(samples: Array) -> float:
     if n < 3:
         return 0.0
     off = samples - _line_basis(n) @ (_projection(n) @ samples)
-    return float(farthest(off.reshape(n, -1, 2)).max())
+    return float(pick_farthest(off.reshape(n, -1, 2)).max())
 
 
 @lru_cache(maxsize=512)

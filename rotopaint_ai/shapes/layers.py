@@ -108,7 +108,7 @@ def _row_at(rows: Mapping[int, SixNumbers], frame: float) -> SixNumbers | None:
     if after in (0, len(frames)):
         return rows[frames[min(after, len(frames) - 1)]]
     left, right = frames[after - 1], frames[after]
-    return tuple(between.straight([rows[left]], [rows[right]], (frame - left) / (right - left))[0])
+    return tuple(between.interpolate_linear([rows[left]], [rows[right]], (frame - left) / (right - left))[0])
 
 
 def product(a: Matrix, b: Matrix) -> Matrix:

@@ -319,7 +319,7 @@ def _tapered_centre_line(points: Array, taper: tuple[float, float], flatness_px:
         extra.append(taper[0] * total / (taper[0] + taper[1]))  # where both tapers meet
     every = np.unique(np.concatenate((at, extra)))
     every = every[np.concatenate(([True], np.diff(every) > 1e-9))]
-    line = bezier.along(line, False, every)
+    line = bezier.points_along(line, False, every)
     share = np.ones(len(every))
     if taper[0] > 0.0:
         share = np.minimum(share, every / (taper[0] * total))

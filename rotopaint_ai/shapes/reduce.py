@@ -156,7 +156,7 @@ def _merge_stills(motion: _Motion, stills: Sequence[_Still], tolerance_px: float
 def _middle_row(motion: _Motion, rows: Sequence[int], tolerance_px: float) -> int | None:
     """The row whose curve is closest to those of all rows; None if it is beyond the tolerance."""
     curves = motion.samples_FMC[list(rows)]
-    away = [float(samples.farthest(curves - curve).max()) for curve in curves]
+    away = [float(samples.pick_farthest(curves - curve).max()) for curve in curves]
     best = int(np.argmin(away))
     return rows[best] if away[best] <= tolerance_px else None
 
@@ -194,7 +194,7 @@ def _fit_keys(
     while True:
         end = min(begin + _LONGEST, len(table) - 1)
         is_last = end == len(table) - 1
-        part = knots.fewest(
+        part = knots.fit_fewest_keys(
             Stretch(table[begin : end + 1], n_numbers, (first_pinned, is_last and pins[1])), tolerance_px
         )
         n = len(part.rows) if is_last else max(2, len(part.rows) - 1)  # the last key of a part has no successor yet

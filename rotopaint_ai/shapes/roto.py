@@ -156,7 +156,7 @@ class RotoShape:
         if right is None:
             return self._widths(int(left))
         share = (frame - left) / (right - left)
-        rows = between.straight(self._widths(int(left)), self._widths(right), share)
+        rows = between.interpolate_linear(self._widths(int(left)), self._widths(right), share)
         return tuple(StrokeWidth(*row) for row in rows)
 
     def _around(self, frame: float) -> tuple[int | None, int | None]:
@@ -179,7 +179,7 @@ class RotoShape:
         a, b = self._rows(left, is_feather), self._rows(right, is_feather)
         if key.interpolation == "smooth":
             return between.hermite(a, b, *self.slopes_between(left, right, is_feather), share, span)
-        return between.straight(a, b, between.ease(share) if key.interpolation == "ease" else share)
+        return between.interpolate_linear(a, b, between.ease(share) if key.interpolation == "ease" else share)
 
     def slopes_between(self, left: int, right: int, is_feather: bool = False) -> tuple[Rows, Rows]:
         """Slopes of a smooth key and of the next: the stored ones, else those computed from neighbouring keys."""

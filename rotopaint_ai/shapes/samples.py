@@ -77,7 +77,7 @@ def basis(n: int, closed: bool, per_segment: int) -> Array:
     return np.concatenate((weights.reshape(-1, 3 * n), last))
 
 
-def farthest(offsets_FMC: Array) -> Array:
+def pick_farthest(offsets_FMC: Array) -> Array:
     """The longest of each frame's offsets (F, M, 2): (F,) pixels."""
     return np.asarray(np.sqrt(np.einsum("fmc,fmc->fm", offsets_FMC, offsets_FMC).max(axis=1, initial=0.0)))
 
@@ -91,7 +91,7 @@ def distances(a: RotoShape, b: RotoShape, frames: Iterable[float], *, per_segmen
     step = max(1, 400_000 // (max(a.n_points, 1) * per_segment * 4))  # frames per batch, to limit memory
     left, right = rows(a, at), rows(b, at)
     parts = [
-        farthest(
+        pick_farthest(
             curve_samples(left[i : i + step], a.closed, per_segment)
             - curve_samples(right[i : i + step], a.closed, per_segment)
         )

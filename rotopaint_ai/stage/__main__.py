@@ -10,7 +10,7 @@ from pathlib import Path
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import Cancel, Event
-from rotopaint_ai.watch import StageProgress, telling
+from rotopaint_ai.watch import StageProgress, open_sink
 
 
 def _arguments() -> argparse.Namespace:
@@ -132,7 +132,7 @@ def main() -> int:
         "sample": _make_sample,
     }
     try:
-        with telling(events=False, cancel=Cancel()) as sink:
+        with open_sink(events=False, cancel=Cancel()) as sink:
             made = work[options.verb](options, lambda what, done, total: sink(_progress_event(what, done, total)))
     except ImportError as error:
         _print_error(f"the stage needs {error.name}: pip install 'rotopaint-ai[train]'")

@@ -78,7 +78,7 @@ def draw_style(seed: int) -> SeamStyle:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SeamOffset:
     """The position of N pixels relative to the nearest seam.
 
     Unit vector from the seam (N, 3), distance, position along the seam 0..1, and bank.
@@ -90,7 +90,7 @@ class Beside:
     bank: npt.NDArray[np.intp]
 
 
-def carve_gap(s: Surfaces, sel: npt.NDArray[np.intp], at: Beside, look: SeamStyle, key: Array) -> F32:
+def carve_gap(s: Surfaces, sel: npt.NDArray[np.intp], at: SeamOffset, look: SeamStyle, key: Array) -> F32:
     """Carve a seam into the surfaces `sel`, in place; `key` (3,) points to the key light.
 
     Returns: coverage (N,) of gap and bevels; halo, shadow and step extend beyond them.

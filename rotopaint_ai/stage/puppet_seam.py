@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.stage import props, raster
 from rotopaint_ai.stage.face import FaceSurface
-from rotopaint_ai.stage.looks import STEP_REACH, Beside
+from rotopaint_ai.stage.looks import STEP_REACH, SeamOffset
 from rotopaint_ai.stage.shading import Surfaces
 
 F32 = npt.NDArray[Any]  # float32
@@ -53,13 +53,13 @@ def _nearest(position: F32, starts: Array, ends: Array) -> tuple[F32, F32, npt.N
     return offset, distance, which
 
 
-def beside_seams(position: F32, face: FaceSurface, rotation: Array, shift: Array) -> Beside:
+def beside_seams(position: F32, face: FaceSurface, rotation: Array, shift: Array) -> SeamOffset:
     """The position of points (N, 3) relative to the nearest seam; the lower bank is the one on the chin's side."""
     starts, ends, _, along = seam_lines(face, rotation, shift)
     offset, distance, which = _nearest(np.ascontiguousarray(position), starts, ends)
     away = offset / np.maximum(distance, 1e-6)[:, None]
     below = (offset @ rotation[:, 1] < 0).astype(np.intp)
-    return Beside(away, distance, along[which].astype(np.float32), below)
+    return SeamOffset(away, distance, along[which].astype(np.float32), below)
 
 
 def carve_seam(

@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.batch.jobs_file import Show, read_show
 from rotopaint_ai.batch.show_plan import plan_show
-from rotopaint_ai.batch.summary import PAGE_DATA, own, summarise_show
+from rotopaint_ai.batch.summary import PAGE_DATA, claim_show_folder, summarise_show
 from rotopaint_ai.batch.tasks import chunks
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import FrameRange
@@ -122,16 +122,16 @@ def test_a_folder_belongs_to_one_jobs_file(tmp_path: Path) -> None:
     one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
     for path in (one, other):
         path.write_text("out: x\nshots: [{name: a, plates: p, crop: auto}]")
-    own(read_show(one))
-    own(read_show(one))
-    own(read_show(Path(os.path.relpath(one))))
+    claim_show_folder(read_show(one))
+    claim_show_folder(read_show(one))
+    claim_show_folder(read_show(Path(os.path.relpath(one))))
     with pytest.raises(UsageError, match=r"other\.yaml: .* holds the show of \.\./one\.yaml; choose another 'out'"):
-        own(read_show(other))
+        claim_show_folder(read_show(other))
     (tmp_path / "x" / PAGE_DATA).unlink()
-    own(read_show(other))
+    claim_show_folder(read_show(other))
     other.write_text("out: one.yaml\nshots: [{name: a, plates: p, crop: auto}]")
     with pytest.raises(UsageError, match=r"one\.yaml: is a file; wanted a folder"):
-        own(read_show(other))
+        claim_show_folder(read_show(other))
 
 
 def test_chunks_hold_every_frame_once() -> None:

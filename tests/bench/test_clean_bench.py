@@ -15,7 +15,7 @@ pytest.importorskip("numba")
 pytest.importorskip("torch")
 
 from rotopaint_ai.bench import clean, clean_left, clean_page, clean_peers, clean_score
-from rotopaint_ai.bench.clean_cases import Case, Sight, burnt_in, codes
+from rotopaint_ai.bench.clean_cases import Case, Sight, burn_case, codes
 from rotopaint_ai.plates.colour import linearise
 
 SIZE = 96
@@ -105,22 +105,22 @@ def test_a_burnt_in_seam_lies_under_its_region_alone(tmp_path: Path) -> None:
     rows, columns = np.mgrid[:120, :160]
     picture = np.stack([120 + 40 * np.sin(columns / 20), 90 + rows / 3, 80 + columns / 4], 2).astype(np.uint8)
     cv2.imwrite(str(tmp_path / "still.png"), picture)
-    case = burnt_in(str(tmp_path / "still.png"), n_frames=1, seed=2, grain=0.0, is_float=False)
+    case = burn_case(str(tmp_path / "still.png"), n_frames=1, seed=2, grain=0.0, is_float=False)
     sight = case.sights[0]
     apart = np.abs(codes(sight.plate).astype(int) - codes(sight.clean)).max(2)
     assert apart[sight.hole > 0].max() > 20
     assert not apart[sight.hole == 0].any()
-    bright = burnt_in(str(tmp_path / "still.png"), n_frames=1, seed=2, grain=0.02, is_float=True).sights[0]
+    bright = burn_case(str(tmp_path / "still.png"), n_frames=1, seed=2, grain=0.02, is_float=True).sights[0]
     assert bright.clean.max() > 1.5
 
 
 def test_a_picture_with_numbered_neighbours_is_one_picture(tmp_path: Path) -> None:
     for k in (1, 2, 3):
         cv2.imwrite(str(tmp_path / f"face{k}.png"), np.full((80, 90, 3), 60 + 20 * k, np.uint8))
-    one = burnt_in(str(tmp_path / "face2.png"), n_frames=8, seed=2, grain=0.0, is_float=False)
+    one = burn_case(str(tmp_path / "face2.png"), n_frames=8, seed=2, grain=0.0, is_float=False)
     assert (len(one.sights), one.is_sequence) == (1, False)
     assert codes(one.sights[0].clean).max() == 100
-    every = burnt_in(str(tmp_path / "face#.png"), n_frames=8, seed=2, grain=0.0, is_float=False)
+    every = burn_case(str(tmp_path / "face#.png"), n_frames=8, seed=2, grain=0.0, is_float=False)
     assert (len(every.sights), every.is_sequence) == (3, True)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke, nuke_curves, nuke_reader, nuke_script, nuke_text
-from rotopaint_ai.exchange.nuke_tree import CurveKey, NukeCurve, plain
+from rotopaint_ai.exchange.nuke_tree import CurveKey, NukeCurve, unquote
 from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import ControlPoint, Key, LandmarkKeys, Points, RotoDocument, RotoShape
 
@@ -323,7 +323,7 @@ def test_handle_weights_bend_time() -> None:
 
 @pytest.mark.parametrize(("name", "shown"), [('"My Head"', "My Head"), ('"', '"'), (r"a\{b", "a{b"), ("Nose", "Nose")])
 def test_names_are_shown_without_what_protects_them(name: str, shown: str) -> None:
-    assert plain(name) == shown
+    assert unquote(name) == shown
 
 
 def test_bspline_becomes_the_same_curve() -> None:

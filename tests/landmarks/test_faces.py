@@ -11,7 +11,7 @@ from rotopaint_ai.crops import CropKeys
 from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.landmarks.faces import (
     MARGIN,
-    FaceFound,
+    DetectedFace,
     _overlap,
     drop_overlapping,
     faces_of,
@@ -94,8 +94,8 @@ def test_upright_plates_are_fitted_too() -> None:
     assert face.box == pytest.approx((20, 100, 80, 160))
 
 
-def _face(x: float, side: float, score: float = 0.9) -> FaceFound:
-    return FaceFound((x, 0, x + side, side), score, np.ones((4, 4)), np.zeros((5, 2)))
+def _face(x: float, side: float, score: float = 0.9) -> DetectedFace:
+    return DetectedFace((x, 0, x + side, side), score, np.ones((4, 4)), np.zeros((5, 2)))
 
 
 def test_overlap_is_the_share_of_the_smaller_box() -> None:
@@ -120,7 +120,7 @@ def test_nonsense_of_a_model_is_no_face() -> None:
     assert faces_of(rows, 1.0) == []
 
 
-def _shot(*rows: Sequence[FaceFound]) -> dict[int, Sequence[FaceFound]]:
+def _shot(*rows: Sequence[DetectedFace]) -> dict[int, Sequence[DetectedFace]]:
     return {1001 + 10 * k: row for k, row in enumerate(rows)}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from rotopaint_ai.crops import Crop, around
+from rotopaint_ai.crops import Crop, crop_around
 from rotopaint_ai.landmarks import holds
 from rotopaint_ai.landmarks.holds import HoldFinder, PictureChange, _shifts, compare
 
@@ -129,7 +129,7 @@ def test_repeats_of_the_rendered_puppets(shared: Path) -> None:
             if is_repeat != bool(item.get("repeats")):
                 wrong.append(f"{truth.parent.name} {item['frame']}")
             if not is_repeat:
-                finder.start(rgb, (0, 0), around(np.array([at[:2] for at in item["landmarks"].values()])))
+                finder.start(rgb, (0, 0), crop_around(np.array([at[:2] for at in item["landmarks"].values()])))
     assert n_repeats > 0
     assert wrong == []
 

@@ -131,7 +131,9 @@ def test_a_group_places_what_a_run_finds_and_teaches_nothing(
     group = edit_layers.group(state.document, ["seam_middle"], "g")
     lower = edit_layers.set_pose(group, "g", [1001], LayerPose(y=down))
     drawn = replace(
-        state, document=moved(lower, 1004, by=0.0), predicted=group_moves.along(state.predicted, group, lower)
+        state,
+        document=moved(lower, 1004, by=0.0),
+        predicted=group_moves.move_with_groups(state.predicted, group, lower),
     )
     run_project.append("group", state, drawn)
     run_project.close()

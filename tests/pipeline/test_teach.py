@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from rotopaint_ai.crops import around
+from rotopaint_ai.crops import crop_around
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.landmarks.shared_marks import SharedMarks
 from rotopaint_ai.pipeline import teach as teaching
@@ -59,8 +59,8 @@ def shot(off: dict[int, complex]) -> tuple[ShotReading, RotoDocument]:
         points, said = HEADS.see(HEAD)[row], true_curve(frame, off.get(frame, 0))
         points = points + DRAW.normal(0, 1.5, (24, 2)) @ (1, 1j)
         at = np.stack([points.real, points.imag], 1)
-        seen = look(BLANK, 0, 0, around(at, margin=1.3), lambda rgb: rgb)
-        face = around(at, margin=1.0).side
+        seen = look(BLANK, 0, 0, crop_around(at, margin=1.3), lambda rgb: rgb)
+        face = crop_around(at, margin=1.0).side
         holds.append(
             ReadHold(points, np.full(24, 2.0), np.ones(24), {"seam": spline_points(said)}, {"seam": 4.0}, face, seen)
         )
@@ -147,7 +147,7 @@ def test_a_shot_that_no_head_fits_is_left_as_it_is_and_named(monkeypatch: pytest
         raise np.linalg.LinAlgError("no finite step")
 
     reading, said = shot(dict.fromkeys(FRAMES, 3 + 9j))
-    monkeypatch.setattr("rotopaint_ai.pipeline.teach.solved_head", fail)
+    monkeypatch.setattr("rotopaint_ai.pipeline.teach.solve_head", fail)
     taught = teach(reading, said, corrected(said, 1002))
     assert taught.n_moved == 0
     assert taught.doubtful["seam"] == tuple(frame for frame in FRAMES if frame != 1002)

@@ -194,7 +194,7 @@ def test_the_second_person_reads_and_is_reported_who_works_on_it(tmp_path: Path)
     first = Project.create(path, whole())
     second = Project.open(path)
     assert second.is_read_only
-    assert str(second.other_owner) == str(owner.me(0.0))
+    assert str(second.other_owner) == str(owner.identify_process(0.0))
     assert second.load().state == whole()
     with pytest.raises(LockedError, match="works on it; save a copy"):
         second.append("move points", whole(), State())
@@ -223,7 +223,7 @@ def test_locks_depend_on_neither_the_clock_nor_the_hostname(tmp_path: Path, seen
     """Another machine's clock may be hours off, and two containers may bear one name and count processes alike."""
     path = tmp_path / "shot.rotopaint"
     living = Project.create(path)
-    name = owner.me(0.0).host if host == "here" else "ws12"
+    name = owner.identify_process(0.0).host if host == "here" else "ws12"
     with sqlite3.connect(path) as raw:
         raw.execute("UPDATE owner SET seen = seen + ?, host = ?, pid = 4194303", (seen_s, name))
     raw.close()

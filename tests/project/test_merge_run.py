@@ -9,12 +9,12 @@ import pytest
 
 from rotopaint_ai.project.face_groups import choose_face
 from rotopaint_ai.project.merge_run import (
-    UnderHand,
+    EditedPredictions,
     drawn_state,
     merge_run,
     partial_run_frames,
     seam_with_settings,
-    with_standing,
+    with_earlier_predictions,
 )
 from rotopaint_ai.project.state import SeamSettings, State
 from rotopaint_ai.shapes.layers import Layer
@@ -99,8 +99,8 @@ def test_what_the_models_found_under_a_hand_is_what_they_said() -> None:
     assert xs(unknown) == {1: 10, 3: 30, 4: 40}
     assert unknown.landmarks.keys[2] == (None, Landmark(2, 9, 1.0))  # a face is known there all the same
     row = (Landmark(5, 5, 1.0), Landmark(2, 9, 1.0))
-    under = UnderHand({"seam": {2: key(20)}}, {2: row})
-    known = merge_run(State(document=OLD, predicted=OLD), found, None, under_hand=under).predicted
+    under = EditedPredictions({"seam": {2: key(20)}}, {2: row})
+    known = merge_run(State(document=OLD, predicted=OLD), found, None, edited=under).predicted
     assert known is not None
     assert xs(known) == {1: 10, 2: 20, 3: 30, 4: 40}
     assert known.landmarks.keys == {**rows, 2: row}
@@ -124,7 +124,7 @@ def test_shapes_of_another_face_are_none_of_the_models() -> None:
 def test_where_a_run_carried_a_correction_over_what_its_models_said_is_known_beside() -> None:
     before = State(document=document({1: key(9, "human"), 2: key(2)}, width=4.0), predicted=OLD)
     found = document({1: key(9, "human"), 2: key(5, "propagated"), 3: key(6, "propagated"), 4: key(4)}, width=4.0)
-    after = merge_run(before, found, None, under_hand=UnderHand({"seam": {1: key(1), 2: key(2)}}))
+    after = merge_run(before, found, None, edited=EditedPredictions({"seam": {1: key(1), 2: key(2)}}))
     assert xs(after.document) == {1: 9, 2: 5, 3: 6, 4: 4}
     assert xs(after.predicted) == {1: 1, 2: 2, 3: 6, 4: 4}
     assert after.predicted is not None
@@ -135,8 +135,8 @@ def test_a_run_that_went_on_tells_nothing_of_frames_that_it_left() -> None:
     before = State(document=document({1: key(9, "human")}, width=4.0), predicted=OLD)
     found = document({1: key(9, "human"), 2: key(5, "propagated"), 3: key(6, "propagated"), 4: key(4)}, width=4.0)
     assert before.predicted is not None
-    under = with_standing(UnderHand({"seam": {2: key(2)}}), found, before.predicted)
-    after = merge_run(before, found, None, under_hand=under)
+    under = with_earlier_predictions(EditedPredictions({"seam": {2: key(2)}}), found, before.predicted)
+    after = merge_run(before, found, None, edited=under)
     assert xs(after.predicted) == {1: xs(OLD)[1], 2: 2, 3: xs(OLD)[3], 4: 4}
 
 

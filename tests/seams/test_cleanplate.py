@@ -8,7 +8,7 @@ import pytest
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.seams import bank_fill, cleanplate, relight, rig
-from rotopaint_ai.seams.ribbon import RUN_OUT, SPARE, across, build_ribbon
+from rotopaint_ai.seams.ribbon import RUN_OUT, SPARE, build_ribbon, sample_normals
 
 from . import made_up
 
@@ -98,7 +98,7 @@ def test_normals_stand_on_the_right_of_a_curves_way(is_upright: bool) -> None:
     way = np.arange(30.0, dtype=np.float32)
     there = np.full(30, 10.0, np.float32)
     offsets = np.array([-2.0, 0.0, 3.0], np.float32)
-    x, y = across(np.stack([there, way] if is_upright else [way, there], 1), offsets)
+    x, y = sample_normals(np.stack([there, way] if is_upright else [way, there], 1), offsets)
     along, aside = (y, x) if is_upright else (x, y)
     np.testing.assert_allclose(along, np.tile(way - 0.5, (3, 1)), atol=1e-5)
     side = -1 if is_upright else 1  # right of a downward direction is smaller x, right of a rightward direction is down

@@ -18,7 +18,7 @@ def plate(gap: float) -> np.ndarray:
 
 
 def test_wider_grooves_are_wider_and_none_is_taken_for_its_surroundings() -> None:
-    found = [groove_width.of_shape(plate(gap), LINE, FACE_PX) for gap in (0.7, 1.4, 2.8)]
+    found = [groove_width.shape_width(plate(gap), LINE, FACE_PX) for gap in (0.7, 1.4, 2.8)]
     assert all(each is not None for each in found)
     assert found == sorted(found)
     assert 2.0 < found[0] < 8.0  # a Gaussian of 0.7 px is gone to a hundredth at 2.1 px on either side
@@ -27,9 +27,9 @@ def test_wider_grooves_are_wider_and_none_is_taken_for_its_surroundings() -> Non
 
 def test_no_seam_has_no_width_and_exposure_drops_out() -> None:
     smooth = np.full((96, 160, 3), 0.4, np.float32) * (1 + np.arange(160) / 300.0)[None, :, None].astype(np.float32)
-    assert groove_width.of_shape(smooth, LINE, FACE_PX) is None
-    assert groove_width.of_shape(plate(1.2) * 16.0, LINE, FACE_PX) == pytest.approx(
-        groove_width.of_shape(plate(1.2), LINE, FACE_PX), rel=1e-3
+    assert groove_width.shape_width(smooth, LINE, FACE_PX) is None
+    assert groove_width.shape_width(plate(1.2) * 16.0, LINE, FACE_PX) == pytest.approx(
+        groove_width.shape_width(plate(1.2), LINE, FACE_PX), rel=1e-3
     )
 
 

@@ -98,6 +98,6 @@ def test_between_takes_from_one_side_where_its_run_has_no_other() -> None:
     light = np.repeat(np.arange(8.0, dtype=np.float32)[None, :, None], 3, 2)
     good = np.array([[True, False, False, True, False, False, True, False]])
     run = np.array([0, 0, 0, 0, 1, 1, 1, 2])
-    made, able = junctions.between(light, good, run, np.zeros(5, int), np.array([1, 2, 4, 5, 7]))
+    made, able = junctions.interpolate_light(light, good, run, np.zeros(5, int), np.array([1, 2, 4, 5, 7]))
     assert np.allclose(made[:4, 0], [1.0, 2.0, 6.0, 6.0])
     assert able.tolist() == [True, True, True, True, False]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import PlateError, UsageError
-from rotopaint_ai.pipeline.render_frame import FilledRegion, SeamPart, Seams, touched_up
+from rotopaint_ai.pipeline.render_frame import FilledRegion, SeamPart, Seams, apply_strokes
 from rotopaint_ai.plates.plate import Frame
 from rotopaint_ai.project import State
 from rotopaint_ai.project.codecs import changes, pack, unpack
@@ -46,7 +46,7 @@ def test_strokes_paint_outside_the_seams_region(region: np.ndarray) -> None:
     seams = Seams(*ORIGIN, own, matte, (curve,), (SeamPart(matte, (curve,), Paint()),))
     painted = own + matte[..., None]
     stroke = Stroke(((140.5, 70.5),), dx=-8, dy=2, radius_px=4.0, hardness=0.5)
-    filled = touched_up(frame, FilledRegion(seams, painted), (stroke,), no_other)
+    filled = apply_strokes(frame, FilledRegion(seams, painted), (stroke,), no_other)
     assert filled is not None
     x, y = filled.seams.x, filled.seams.y
     at = np.s_[ORIGIN[1] - y : ORIGIN[1] - y + 40, ORIGIN[0] - x : ORIGIN[0] - x + 20]
@@ -61,13 +61,13 @@ def test_strokes_paint_outside_the_seams_region(region: np.ndarray) -> None:
 
 def test_strokes_paint_frames_that_show_no_seam(region: np.ndarray) -> None:
     frame = frame_of(region)
-    filled = touched_up(frame, None, (Stroke(((130.5, 70.5),), dx=5, dy=0, radius_px=3.0),), no_other)
+    filled = apply_strokes(frame, None, (Stroke(((130.5, 70.5),), dx=5, dy=0, radius_px=3.0),), no_other)
     assert filled is not None
     x, y = filled.seams.x, filled.seams.y
     assert (x, y, *filled.seams.matte.shape) == (127, 67, 8, 13)  # what is painted and copied, no more
     assert np.array_equal(filled.after[70 - y, 130 - x], region[20, 35])
     outside = Stroke(((190.5, 110.5),), dx=5, dy=0, radius_px=3.0)
-    assert touched_up(frame, None, (outside,), no_other) is None  # no pixels there
+    assert apply_strokes(frame, None, (outside,), no_other) is None  # no pixels there
 
 
 def test_the_core_is_an_exact_copy_and_far_pixels_are_untouched(region: np.ndarray) -> None:
@@ -111,7 +111,7 @@ def test_touch_up_belongs_to_the_patch(region: np.ndarray) -> None:
     after = region + matte[..., None]
     stroke = Stroke(((130.0, 70.0),), dx=-4, dy=3, radius_px=6.0)
     frame = frame_of(region)
-    filled = touched_up(frame, FilledRegion(seams, after), (stroke,), no_other)
+    filled = apply_strokes(frame, FilledRegion(seams, after), (stroke,), no_other)
     assert filled is not None
     alpha = filled.seams.cover
     assert (filled.seams.matte[20, 28:32] > 0).all()
@@ -119,7 +119,7 @@ def test_touch_up_belongs_to_the_patch(region: np.ndarray) -> None:
     assert np.allclose(region * (1 - alpha[..., None]) + paint, filled.after)
     outside = filled.seams.matte == 0
     assert np.array_equal(filled.after[outside], region[outside])
-    assert touched_up(frame, filled, (), no_other) is filled
+    assert apply_strokes(frame, filled, (), no_other) is filled
     assert (filled.seams.x, filled.seams.y, filled.after.shape) == (*ORIGIN, region.shape)
 
 
@@ -129,7 +129,7 @@ def test_a_stroke_copies_another_frames_plate_and_nothing_where_it_has_no_pixels
     stroke = Stroke(((130.5, 70.5),), dx=-4, dy=2, radius_px=5.0, hardness=1.0, source=1003)
     at_the_rim = Stroke(((112.5, 60.5),), dx=-4, dy=0, radius_px=3.0, hardness=1.0, source=1003)
     read: list[int] = []
-    filled = touched_up(frame_of(region), None, (stroke, at_the_rim), lambda n: (read.append(n), other)[1])
+    filled = apply_strokes(frame_of(region), None, (stroke, at_the_rim), lambda n: (read.append(n), other)[1])
     assert filled is not None
     x, y = filled.seams.x, filled.seams.y
     assert np.array_equal(filled.after[70 - y, 130 - x], region[22, 26] + 1000)
@@ -138,7 +138,7 @@ def test_a_stroke_copies_another_frames_plate_and_nothing_where_it_has_no_pixels
     assert filled.seams.matte[60 - y, 113 - x] == 0
     assert read == [1003]
     with pytest.raises(PlateError, match="frame 1001: a clone stroke copies frame 1003, which cannot be read"):
-        touched_up(frame_of(region), None, (stroke,), no_other)
+        apply_strokes(frame_of(region), None, (stroke,), no_other)
 
 
 def test_plate_and_clean_plate_are_brought_back_to_the_bit(region: np.ndarray) -> None:
@@ -150,7 +150,7 @@ def test_plate_and_clean_plate_are_brought_back_to_the_bit(region: np.ndarray) -
     clean = Stroke(((115.5, 70.5),), 0, 0, radius_px=4.0, hardness=1.0, source="clean")
     plate = Stroke(((145.5, 70.5),), 0, 0, radius_px=4.0, hardness=1.0, source="plate")
     faint = Stroke(((130.5, 50.5),), 0, 0, radius_px=2.0, hardness=1.0, opacity=0.25, source="plate")
-    filled = touched_up(frame_of(region), FilledRegion(seams, painted), (clone, clean, plate, faint), no_other)
+    filled = apply_strokes(frame_of(region), FilledRegion(seams, painted), (clone, clean, plate, faint), no_other)
     assert filled is not None
     assert np.array_equal(filled.after[20, 13:18], painted[20, 13:18])
     assert np.array_equal(filled.after[20, 43:48], region[20, 43:48])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rotopaint_ai.shapes.between import ease, hermite, spline_slopes, straight
+from rotopaint_ai.shapes.between import ease, hermite, interpolate_linear, spline_slopes
 
 
 def test_straight_rows_and_eases_by_hand() -> None:
-    assert straight([[1.0, 8.0]], [[3.0, 0.0]], 0.25) == [[1.5, 6.0]]
+    assert interpolate_linear([[1.0, 8.0]], [[3.0, 0.0]], 0.25) == [[1.5, 6.0]]
     assert [ease(u) for u in (0.0, 0.25, 0.5, 1.0)] == [0.0, 0.15625, 0.5, 1.0]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rotopaint_ai.seams.matte import seam_curves
-from rotopaint_ai.shapes.edit_feather import clear_feather, outward, pull_feather
+from rotopaint_ai.shapes.edit_feather import clear_feather, outward_offset, pull_feather
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape, StrokeWidth
 
 SQUARE = (ControlPoint(0, 0), ControlPoint(10, 0), ControlPoint(10, 10), ControlPoint(0, 10))
@@ -37,7 +37,7 @@ def test_the_first_feather_line_enters_every_key_and_a_later_edit_keys_its_frame
 @pytest.mark.parametrize("points", [SQUARE, SQUARE[::-1]])
 def test_out_is_out_whichever_way_the_points_go(points: tuple[ControlPoint, ...]) -> None:
     at = points.index(ControlPoint(10, 10))
-    assert outward(points, at, 2.0) == pytest.approx((2**0.5, 2**0.5))
+    assert outward_offset(points, at, 2.0) == pytest.approx((2**0.5, 2**0.5))
 
 
 def test_a_fill_asks_beyond_the_widest_side_of_a_seam() -> None:

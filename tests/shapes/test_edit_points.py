@@ -91,7 +91,7 @@ def test_an_open_end_moves_with_its_segment() -> None:
 
 @given(st.floats(-30, 30), st.floats(-30, 30))
 def test_the_nearest_place_on_a_circle(x: float, y: float) -> None:
-    found = edit_points.nearest(circle(10, 2, 1), True, x, y)
+    found = edit_points.find_nearest(circle(10, 2, 1), True, x, y)
     assert found is not None
     expected = abs(math.hypot(x - 2, y - 1) - 10)  # four cubics are off a circle by 0.027 % of the radius at most
     assert found.distance == pytest.approx(expected, abs=3e-3)
@@ -138,7 +138,7 @@ def test_transforms_turn_about_their_pivot_and_take_tangents_along() -> None:
     assert edit_transform.transform(point, edit_transform.translation(2, -1))[0] == ControlPoint(5, 1, -1, 0, 1, 0)
     turned = edit_transform.transform(point, edit_transform.rotation(90, (2, 2)))[0]
     assert turned == pytest.approx((2, 3, 0, -1, 0, 1))  # y runs down: clockwise on the screen
-    grown = edit_transform.transform(point, edit_transform.scaling(2, 3, (1, 1)))[0]
+    grown = edit_transform.transform(point, edit_transform.scale_about(2, 3, (1, 1)))[0]
     assert grown == pytest.approx((5, 4, -2, 0, 2, 0))
 
 

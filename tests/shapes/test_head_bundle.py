@@ -20,7 +20,7 @@ from rotopaint_ai.shapes.head_bundle import (
     observe_curves,
 )
 from rotopaint_ai.shapes.head_cameras import BALL, PERSPECTIVE, Cameras, ball_depth, rotations
-from rotopaint_ai.shapes.head_marks import MarksInSpace, expected_marks
+from rotopaint_ai.shapes.head_marks import Marks3D, expected_marks
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.samples import open_curve_distance
@@ -175,7 +175,7 @@ def test_marks_are_expected_to_move_as_their_surface_is_turned() -> None:
     cameras = Cameras(np.array([80.0, 60.0]), turn, np.array([(200.0, 150.0), (180.0, 160.0)]))
     flat = draw.uniform(-0.9, 0.9, 20) + 1j * draw.uniform(-0.9, 0.9, 20)
     places = np.stack([flat.real, flat.imag, ball_depth(flat)], axis=1)
-    expected = expected_marks(cameras, MarksInSpace(places, places[:, 2]))
+    expected = expected_marks(cameras, Marks3D(places, places[:, 2]))
     np.testing.assert_allclose(expected.at, cameras.see(places))
     outwards = (places + (0, 0, BALL)) / BALL
     np.testing.assert_allclose(expected.facing, (outwards @ turn.transpose(0, 2, 1))[..., 2], atol=1e-9)

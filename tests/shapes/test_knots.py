@@ -27,7 +27,7 @@ def test_a_parabola_needs_the_theoretical_number_of_keys(a: float) -> None:
     Continuous moves reach that too, because all runs of a parabola are alike; runs are whole frames long.
     """
     n, tolerance = 241, 0.5
-    found = knots.fewest(track(a * np.arange(n) ** 2.0), tolerance)
+    found = knots.fit_fewest_keys(track(a * np.arange(n) ** 2.0), tolerance)
     run = math.sqrt(8 * tolerance / a)
     by_chords = math.ceil((n - 1) / math.sqrt(4 * tolerance / a)) + 1
     assert math.ceil((n - 1) / run) < len(found.rows) <= math.ceil((n - 1) / math.floor(run)) + 1 < by_chords
@@ -46,7 +46,7 @@ def test_a_run_reaches_to_the_corner_whatever_is_guessed(n: int, guess: int) -> 
 def test_pinned_ends_keep_their_values() -> None:
     x = 40 * np.sin(np.arange(60) / 9)
     stretch = track(x, pins=(True, True))
-    found = knots.fewest(stretch, 0.5)
+    found = knots.fit_fewest_keys(stretch, 0.5)
     assert found.values[0] == pytest.approx(stretch.table[0], abs=0)
     assert found.values[-1] == pytest.approx(stretch.table[-1], abs=0)
     assert stretch.errors(knots.hats(np.array(found.rows)) @ found.values).max() <= 0.5
@@ -54,7 +54,7 @@ def test_pinned_ends_keep_their_values() -> None:
 
 def test_what_cannot_be_thinned_stays_as_it_is() -> None:
     x = np.where(np.arange(20) % 2, 0.0, 50.0)
-    found = knots.fewest(track(x), 0.5)
+    found = knots.fit_fewest_keys(track(x), 0.5)
     assert found.rows == tuple(range(20))
     assert np.array_equal(found.values[:, 0], x)
 
@@ -128,7 +128,7 @@ def test_long_shots_are_worked_on_in_parts_that_fit_together() -> None:
 @pytest.mark.parametrize("n", [1, 2])
 def test_one_row_or_two_are_kept(n: int) -> None:
     x = np.arange(n) * 7.0
-    found = knots.fewest(track(x), 0.5)
+    found = knots.fit_fewest_keys(track(x), 0.5)
     assert found.rows == tuple(range(n))
     assert np.array_equal(found.values[:, 0], x)
     assert found.errors.shape == (n - 1,)

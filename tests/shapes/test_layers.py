@@ -111,7 +111,7 @@ def test_a_models_keys_that_go_along_stay_the_models() -> None:
     document, predicted = edit_layers.group(start, ["badge"], "g"), said
     for pose in (LayerPose(x=3), LayerPose(3, -7, 33, 1.3, 0.7, 70, 50)):
         moved = edit_layers.set_pose(document, "g", [1011], pose)
-        along = group_moves.along(predicted, document, moved)
+        along = group_moves.move_with_groups(predicted, document, moved)
         assert along is not None
         document, predicted = moved, along
     badge, models = document.shape("badge"), predicted.shape("badge")
@@ -166,11 +166,11 @@ def test_a_models_shape_that_leaves_a_moved_group_stays_and_is_a_persons(way: st
     said = shot(keys={1001: Key(SQUARE), 1011: Key(SQUARE)})
     document = edit_layers.group(said, ["badge"], "g")
     moved = edit_layers.set_pose(document, "g", [1001, 1011], LayerPose(x=3))
-    predicted = group_moves.along(said, document, moved)
+    predicted = group_moves.move_with_groups(said, document, moved)
     free = edit_layers.ungroup(moved, "g") if way == "ungroup" else edit_layers.put_into(moved, ["badge"], None)
     assert {key.source for key in free.shape("badge").keys.values()} == {"human"}
     assert where(free.shape("badge").at(1011))[0] == (63, 40)
-    below = group_moves.along(predicted, moved, free)
+    below = group_moves.move_with_groups(predicted, moved, free)
     assert below is not None
     assert where(below.shape("badge").at(1011))[0] == (60, 40)  # the prediction
 

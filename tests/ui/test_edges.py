@@ -15,7 +15,7 @@ from rotopaint_ai.shapes.rasterise import matte
 from rotopaint_ai.shapes.roto import ControlPoint
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.tools.edge_handles import leftward
+from rotopaint_ui.tools.edge_handles import left_normal
 from rotopaint_ui.viewer.canvas import Canvas
 
 from .conftest import FRAMES, HEIGHT, WIDTH, make_document
@@ -171,6 +171,6 @@ def test_a_feather_line_outlives_a_run(qtbot: QtBot, canvas: Canvas, session: Sh
 
 def test_left_of_a_curve_is_square_to_its_tangents() -> None:
     corner = ControlPoint(10, 10, -3, -4, 3, 4)
-    assert leftward((ControlPoint(0, 0), corner, ControlPoint(20, 0)), 1) == pytest.approx((0.8, -0.6))
+    assert left_normal((ControlPoint(0, 0), corner, ControlPoint(20, 0)), 1) == pytest.approx((0.8, -0.6))
     bare = (ControlPoint(0, 0), ControlPoint(10, 10), ControlPoint(0, 20))  # no tangents: by the neighbours
-    assert leftward(bare, 1) == pytest.approx((1.0, 0.0))
+    assert left_normal(bare, 1) == pytest.approx((1.0, 0.0))

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from rotopaint_ui.inspector.shapes_tab import EYE
 from rotopaint_ui.panel.panel import Panel
-from rotopaint_ui.panel.view_memory import ViewMemory, fitting
+from rotopaint_ui.panel.view_memory import ViewMemory, fit_window
 from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 
 from .conftest import FakeHost
@@ -92,6 +92,6 @@ def test_the_viewer_stays_where_it_is_when_shapes_arrive(
 
 def test_a_window_of_a_larger_screen_fits_this_one() -> None:
     screen = QRect(0, 0, 1366, 768)
-    assert fitting(QRect(1500, 900, 1440, 900), screen) == QRect(0, 0, 1366, 768)
-    assert fitting(QRect(-50, 100, 800, 600), screen) == QRect(0, 100, 800, 600)
-    assert fitting(QRect(900, 300, 800, 600), screen) == QRect(566, 168, 800, 600)
+    assert fit_window(QRect(1500, 900, 1440, 900), screen) == QRect(0, 0, 1366, 768)
+    assert fit_window(QRect(-50, 100, 800, 600), screen) == QRect(0, 100, 800, 600)
+    assert fit_window(QRect(900, 300, 800, 600), screen) == QRect(566, 168, 800, 600)

@@ -29,7 +29,7 @@ def readers_of(source: EncodedShot) -> Mapping[str, Open]:
     return {name: way for name, (module, way) in _MOVIES.items() if find_spec(module) is not None}
 
 
-def absent() -> list[str]:
+def list_missing() -> list[str]:
     """Names of movie libraries that are not installed."""
     return [name for name, (module, _) in _MOVIES.items() if find_spec(module) is None]
 

@@ -26,7 +26,7 @@ from rotopaint_ai.bench.loading.encoded_shots import (
     psnr_db,
     synthetic_shot,
 )
-from rotopaint_ai.bench.loading.readers import absent, forget, readers_of
+from rotopaint_ai.bench.loading.readers import forget, list_missing, readers_of
 
 CLIP = 16
 OURS, PEER = ("shards of JPEG", AS_TRUE, PLANES, RAW, CLIPS), "PyAV"
@@ -174,7 +174,7 @@ def _report_content(
         "ratios": _ratios(rates),
         "fastest_random": {key: best[key] for key in ("source", "reader", "frames_per_s")},
         "failed": failed,
-        "not_installed": absent(),
+        "not_installed": list_missing(),
     }
 
 

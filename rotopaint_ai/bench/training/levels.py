@@ -36,7 +36,7 @@ def best_of(curve: LearningCurve) -> float:
     return min((seen.percent for seen in curve), default=float("inf"))
 
 
-def first_reaching(curve: LearningCurve, percent: float) -> ErrorLevel | None:
+def find_first_below(curve: LearningCurve, percent: float) -> ErrorLevel | None:
     """The point where a curve first reaches an error; None where it never does."""
     before: ErrorLevel | None = None
     for seen in curve:
@@ -80,7 +80,7 @@ def compare(ours: LearningCurve, other: LearningCurve, percent: float, limit_s: 
     The ratio of times is a product of two: the ratio of images (the gain from a better start and schedule) and the
     ratio of images per processor second (the gain from faster steps and loading).
     """
-    mine, theirs = first_reaching(ours, percent), first_reaching(other, percent)
+    mine, theirs = find_first_below(ours, percent), find_first_below(other, percent)
     row: dict[str, Any] = {"percent": round(percent, 4)}
     if mine is None:
         return row

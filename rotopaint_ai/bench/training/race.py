@@ -168,7 +168,7 @@ def _content(course: Course, sides: Sequence[RaceSide]) -> dict[str, Any]:
         "settings": {**asdict(course), "turns": _TURNS},
         **ours.facts,
         "sides": {side.name: _side(course, side) for side in sides},
-        "against": {side.name: against(ours.curve, side.curve, course.limit_s(side.name)) for side in others},
+        "against": {side.name: compare_sides(ours.curve, side.curve, course.limit_s(side.name)) for side in others},
         "wanted": {"stock": WANTED},
     }
 
@@ -182,7 +182,7 @@ def _side(course: Course, side: RaceSide) -> dict[str, Any]:
     }
 
 
-def against(ours: Sequence[ErrorLevel], other: Sequence[ErrorLevel], limit_s: float) -> dict[str, Any]:
+def compare_sides(ours: Sequence[ErrorLevel], other: Sequence[ErrorLevel], limit_s: float) -> dict[str, Any]:
     """All levels of our side against another side, the lowest last, and a summary of the two best levels."""
 
     rows = [levels.compare(ours, other, percent, limit_s) for percent in levels.levels_of(ours, other)]

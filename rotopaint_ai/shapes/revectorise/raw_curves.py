@@ -75,7 +75,7 @@ def sample_curves(
         for row in rows:
             total = float(bezier.arc_lengths(lines[row], closed)[-1])
             own = np.interp(steps, common, marks[row])
-            samples[row], lengths[row] = bezier.along(lines[row], closed, own * total), total
+            samples[row], lengths[row] = bezier.points_along(lines[row], closed, own * total), total
     return RawCurves(samples, lengths, closed)
 
 

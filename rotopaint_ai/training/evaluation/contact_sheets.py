@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.crops import around, cut
+from rotopaint_ai.crops import crop_around, cut
 from rotopaint_ai.shapes.bezier import sample
 from rotopaint_ai.training.data.dataset import Array, Dataset, Picture
 from rotopaint_ai.training.evaluation.error_statistics import per_frame
@@ -75,7 +75,7 @@ def worst_cases(dataset: Dataset, predicted: Predictions) -> Picture:
 
 def _draw_sample(dataset: Dataset, predicted: Predictions, row: int) -> Picture:
     true = dataset.truth.landmarks[row]
-    crop = around(true[np.isfinite(true).all(axis=1)].astype(np.float64))
+    crop = crop_around(true[np.isfinite(true).all(axis=1)].astype(np.float64))
     crop = replace(crop, side=crop.side * 1.1)
     picture = cut(dataset.picture(row).astype(np.float32), (0, 0), crop, _TILE_PX).clip(0, 255).astype(np.uint8)
     for spec in dataset.sheet.shapes:

@@ -43,7 +43,7 @@ from rotopaint_ai.training.evaluation.error_statistics import (
 )
 from rotopaint_ai.training.evaluation.gate import trained_frames, was_trained_on
 from rotopaint_ai.training.evaluation.predictions import READING, Predictions, predict_samples, true_curve
-from rotopaint_ai.watch import StageProgress, silent, work_in_order
+from rotopaint_ai.watch import StageProgress, ignore_progress, work_in_order
 
 Array = npt.NDArray[np.float64]
 _ROWS_AT_ONCE = 16
@@ -148,7 +148,7 @@ def measure_pack(
     dataset: Dataset,
     *,
     splits: tuple[Split, ...] = ("test",),
-    progress: StageProgress = silent,
+    progress: StageProgress = ignore_progress,
     most_mattes: int | None = None,
     eyes: tuple[str, str] | None = None,
     workers: Executor | None = None,
@@ -190,7 +190,7 @@ def pack_metrics(
     eyes: tuple[str, str] | None = None,
     most_mattes: int | None = None,
     workers: Executor | None = None,
-    progress: StageProgress = silent,
+    progress: StageProgress = ignore_progress,
 ) -> dict[str, Any]:
     """The metrics of a pack on a data set.
 

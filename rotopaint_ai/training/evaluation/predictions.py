@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.crops import Crop, around, cut
+from rotopaint_ai.crops import Crop, crop_around, cut
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
@@ -143,7 +143,7 @@ def _own_points(sheet: Sheet) -> dict[str, tuple[object, ...]]:
 
 def _true_crop(models: Models, dataset: Dataset, row: int) -> Crop:
     points = dataset.truth.landmarks[row].astype(np.float64)
-    return around(points[np.isfinite(points).all(axis=1)], margin=models.pack.crop_margin)
+    return crop_around(points[np.isfinite(points).all(axis=1)], margin=models.pack.crop_margin)
 
 
 def _read_crops(models: Models, pictures: list[Picture], crops: list[Crop]) -> list[FrameLandmarks]:

@@ -30,7 +30,7 @@ from rotopaint_ai.training.mining.takes import (
     scale_truth,
     shot_and_character,
 )
-from rotopaint_ai.watch import StageProgress, silent, work_in_order
+from rotopaint_ai.watch import StageProgress, ignore_progress, work_in_order
 
 _Part = TypeVar("_Part")
 _Reading = list[Take] | DocumentError | NoLabelsError
@@ -124,7 +124,7 @@ def join_sources(
     character: str | None = None,
     renames: Mapping[str, str] = MappingProxyType({}),
     interpolated: bool = False,
-    progress: StageProgress = silent,
+    progress: StageProgress = ignore_progress,
     workers: Executor | None = None,
 ) -> JoinedTakes:
     """Read sources and match them with their plates. Raises UsageError, DocumentError, PlateError.

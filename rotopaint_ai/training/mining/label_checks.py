@@ -28,7 +28,7 @@ from rotopaint_ai.training.mining.outliers import (
 from rotopaint_ai.training.mining.plans import ShapePlan
 from rotopaint_ai.training.mining.samples import Thumb
 from rotopaint_ai.training.mining.vectorise import MinedTruth
-from rotopaint_ai.watch import StageProgress, silent
+from rotopaint_ai.watch import StageProgress, ignore_progress
 
 _STAGE = "checking labels"
 _APART = 0.08  # face units: a swap of closer points cannot be detected
@@ -244,7 +244,7 @@ def find_lag_to_landmarks(curves_FMC: Array, marks_FAC: Array, frames: Sequence[
 
 
 def check_labels(
-    truth: MinedTruth, thumbs: Mapping[int, Thumb], tolerance_px: float, *, progress: StageProgress = silent
+    truth: MinedTruth, thumbs: Mapping[int, Thumb], tolerance_px: float, *, progress: StageProgress = ignore_progress
 ) -> list[LabelIssue]:
     """Label issues, frame by frame. `thumbs`: the plate under the face, cut at a fixed square per shot."""
     faces, everywhere = truth.faces, np.arange(len(truth.rows))

@@ -47,7 +47,7 @@ from rotopaint_ai.training.mining.samples import (
 from rotopaint_ai.training.mining.sheet_proposal import val_shots_of_sheet
 from rotopaint_ai.training.mining.takes import FrameTruth, Provenance
 from rotopaint_ai.training.mining.vectorise import MinedTruth, vectorise
-from rotopaint_ai.watch import StageProgress, silent
+from rotopaint_ai.watch import StageProgress, ignore_progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,9 @@ class MineReport:
     excluded: int
 
 
-def mine(options: MineOptions, *, progress: StageProgress = silent, workers: Executor | None = None) -> MineReport:
+def mine(
+    options: MineOptions, *, progress: StageProgress = ignore_progress, workers: Executor | None = None
+) -> MineReport:
     """Mine sources into the data set folder `options.out`, with remote workers if there are any.
 
     The folder also gets `mining/residuals.txt` and `.json`, `mining/suspicious.json` and pictures of suspicious frames.
@@ -83,7 +85,11 @@ def mine(options: MineOptions, *, progress: StageProgress = silent, workers: Exe
 
 
 def mine_joined(
-    joined: JoinedTakes, options: MineOptions, *, progress: StageProgress = silent, workers: Executor | None = None
+    joined: JoinedTakes,
+    options: MineOptions,
+    *,
+    progress: StageProgress = ignore_progress,
+    workers: Executor | None = None,
 ) -> MineReport:
     """As `mine`, from frames that were already read."""
     options.exclude.check([row.shot for row in joined.rows])

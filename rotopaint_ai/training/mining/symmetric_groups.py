@@ -16,7 +16,7 @@ from rotopaint_ai.shapes.revectorise.point_tracks import Twist, find_tracks
 from rotopaint_ai.shapes.revectorise.raw_curves import Array, RawCurves, Rows, sample_curves
 from rotopaint_ai.sheet import Role
 from rotopaint_ai.training.mining.join import JoinedFrame
-from rotopaint_ai.watch import StageProgress, silent, work_on_each
+from rotopaint_ai.watch import StageProgress, ignore_progress, work_on_each
 
 ON_CURVE = 0.006  # face units: a landmark this close to a shape in half of the frames lies on it
 _ON_OWN = 0.012  # the same for a landmark that carries the shape's name
@@ -163,7 +163,7 @@ def align_shapes(
     faces: Faces,
     *,
     fixed: Mapping[str, str] | None = None,
-    progress: StageProgress = silent,
+    progress: StageProgress = ignore_progress,
     workers: Executor | None = None,
 ) -> tuple[SymmetricGroup, ...]:
     """Bring every shape into correspondence; mirror pairs and symmetric shapes together with their mirror images.

@@ -29,7 +29,7 @@ from rotopaint_ai.training.mining.sheet_proposal import (
 )
 from rotopaint_ai.training.mining.symmetric_groups import SymmetricGroup, align_shapes, collect_shapes, faces_of_frames
 from rotopaint_ai.training.mining.takes import FrameTruth, Provenance
-from rotopaint_ai.watch import StageProgress, silent, work_on_each
+from rotopaint_ai.watch import StageProgress, ignore_progress, work_on_each
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,11 @@ class MinedTruth:
 
 
 def vectorise(
-    joined: JoinedTakes, options: MineOptions, *, progress: StageProgress = silent, workers: Executor | None = None
+    joined: JoinedTakes,
+    options: MineOptions,
+    *,
+    progress: StageProgress = ignore_progress,
+    workers: Executor | None = None,
 ) -> MinedTruth:
     """Every shape on fixed control points, with landmarks; opens no picture."""
     rows, names = joined.rows, list(joined.landmark_names)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.crops import Crop, around, cut
+from rotopaint_ai.crops import Crop, crop_around, cut
 from rotopaint_ai.pipeline.teach import ReadHold, ShotReading
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
@@ -167,7 +167,7 @@ def _place_hand_landmarks(
 def _picture_crop(points_L2: npt.NDArray[np.float64], input_size: int, margin: float) -> tuple[Crop, int]:
     """The square of a sample's picture in the plate, and the picture's side in pixels, never larger than the
     square's."""
-    crop = around(points_L2, margin=margin * WIDER)
+    crop = crop_around(points_L2, margin=margin * WIDER)
     return crop, int(min(np.ceil(input_size * DETAIL * WIDER), max(np.ceil(crop.side), input_size / 4)))
 
 

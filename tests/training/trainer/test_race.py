@@ -32,11 +32,11 @@ STOCK = [ErrorLevel(0, 0, 0, 32.0, 64.0), ErrorLevel(100, 110, 2000, 4.0, 8.0), 
 
 
 def test_an_error_is_reached_between_two_evaluations() -> None:
-    assert levels.first_reaching(OURS, 3.0) == ErrorLevel(6, 7.5, 400, 3.0, 6.0)
-    assert levels.first_reaching(OURS, 4.5) == OURS[0]
-    assert levels.first_reaching(OURS, 0.9) is None
+    assert levels.find_first_below(OURS, 3.0) == ErrorLevel(6, 7.5, 400, 3.0, 6.0)
+    assert levels.find_first_below(OURS, 4.5) == OURS[0]
+    assert levels.find_first_below(OURS, 0.9) is None
     worse_between = [*STOCK, ErrorLevel(300, 330, 6000, 3.0, 7.0)]  # after 200 s the best is still the 4 % of 100 s
-    assert levels.first_reaching(worse_between, 3.5) == ErrorLevel(250, 275, 5000, 3.5, 7.5)
+    assert levels.find_first_below(worse_between, 3.5) == ErrorLevel(250, 275, 5000, 3.5, 7.5)
 
 
 def test_a_ratio_is_that_of_images_times_that_of_speed() -> None:
@@ -49,7 +49,7 @@ def test_a_ratio_is_that_of_images_times_that_of_speed() -> None:
 def test_what_the_other_never_reached_is_a_lower_bound() -> None:
     row = levels.compare(OURS, STOCK, 1.0, 300.0)
     assert (row["ratio"], row["more_than"]) == (None, 15.0)
-    told = race.against(OURS, STOCK, 300.0)
+    told = race.compare_sides(OURS, STOCK, 300.0)
     assert told["at_our_best"] == "1.00 %: not within 15.0 times as long"
     assert told["at_the_lowest_both_reached"] is None  # stock's best is the error of ours before its first step
     asked = [row["percent"] for row in told["levels"]]

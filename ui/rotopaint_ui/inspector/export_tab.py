@@ -23,7 +23,14 @@ from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.project.corrected_frames import frames_to_learn_from
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.widgets.tab_widgets import footer, heading, note_label, number_box, scrolled_label, scrolling
+from rotopaint_ui.widgets.tab_widgets import (
+    footer,
+    heading,
+    make_scroll_area,
+    make_scrolling_label,
+    note_label,
+    number_box,
+)
 
 REST_MS = 500  # milliseconds without edits before keys are counted again
 DEFAULT_TOLERANCE_PX = 0.5
@@ -205,8 +212,8 @@ class ExportTab(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(scrolling(self.empty, choices), 1)
-        column.addWidget(footer(self.count, self.export, scrolled_label(self.result, RESULT_PX)))
+        column.addWidget(make_scroll_area(self.empty, choices), 1)
+        column.addWidget(footer(self.count, self.export, make_scrolling_label(self.result, RESULT_PX)))
 
 
 def training_text(session: ShotSession) -> str:

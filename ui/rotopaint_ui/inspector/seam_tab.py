@@ -29,10 +29,10 @@ from rotopaint_ui.widgets.tab_widgets import (
     footer,
     heading,
     level,
+    make_scroll_area,
     note_label,
     number_box,
     put_widget,
-    scrolling,
     visibility_text,
 )
 
@@ -213,7 +213,7 @@ class SeamTab(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         level(form)
-        column.addWidget(scrolling(self.hint, form), 1)
+        column.addWidget(make_scroll_area(self.hint, form), 1)
         column.addWidget(footer(self.meter, self.preview, self.state, self.patch, self.make, self.make_all))
 
     # --- showing

@@ -70,7 +70,7 @@ class ViewMemory:
         window = widgets.canvas.window()
         is_filled = window.isMaximized() or window.isFullScreen()
         if note["window"] is not None and isinstance(window, QMainWindow) and not is_filled:
-            window.setGeometry(fitting(QRect(*map(int, note["window"])), window.screen().availableGeometry()))
+            window.setGeometry(fit_window(QRect(*map(int, note["window"])), window.screen().availableGeometry()))
         for splitter, px in zip((widgets.columns, widgets.rows), note.get("panes", ())):  # of a newer version
             if px:
                 give_pane(splitter, int(px))
@@ -96,7 +96,7 @@ def give_pane(splitter: QSplitter, px: int) -> None:
     splitter.setSizes([max(sum(splitter.sizes()) - px, 0), px])
 
 
-def fitting(wanted: QRect, screen: QRect) -> QRect:
+def fit_window(wanted: QRect, screen: QRect) -> QRect:
     """A window's place on a screen that may be smaller than the one it was on."""
     size = wanted.size().boundedTo(screen.size())
     x = min(max(wanted.x(), screen.left()), screen.right() + 1 - size.width())

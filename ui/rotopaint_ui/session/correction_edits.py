@@ -33,7 +33,7 @@ class LandmarkDrag:
     document: RotoDocument  # as it was before the drag
 
 
-class Live(Protocol):
+class LiveAnswers(Protocol):
     """The live engine. Replies come later, in the same thread; a newer question of a kind replaces an older one."""
 
     def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
@@ -60,7 +60,7 @@ class CorrectionEdits:
         refuses: Callable[[], bool],
         flush: Callable[[], None],
     ) -> None:
-        self.live: Live | None = None
+        self.live: LiveAnswers | None = None
         self._edits, self._hold_of, self._corrected = edits, hold_of, corrected
         self._say, self._refuses, self._flush = say, refuses, flush
         self._asked: LandmarkDrag | None = None  # what the engine is working on

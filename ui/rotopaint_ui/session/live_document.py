@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rotopaint_ai.project.merge_run import UnderHand
+from rotopaint_ai.project.merge_run import EditedPredictions
 from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes.group_moves import apply_groups
 from rotopaint_ai.shapes.manual_keys import LandmarkRow, frames_corrected, with_human_keys
@@ -16,7 +16,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, 
 class LiveDocument:
     """Collects `frame` events of one run; `document` holds the shapes so far."""
 
-    def __init__(self, started: Mapping[str, Any], earlier: UnderHand) -> None:
+    def __init__(self, started: Mapping[str, Any], earlier: EditedPredictions) -> None:
         """`earlier`: predictions of a stopped run, which this one may resume, at places that a person edited."""
         self._started = started
         self._names = tuple(str(name) for name in started["landmarks"])
@@ -42,9 +42,9 @@ class LiveDocument:
         self._widths |= facts.get("widths") or {}
 
     @property
-    def under_hand(self) -> UnderHand:
+    def edited(self) -> EditedPredictions:
         """The models' predictions so far at places that a person edited."""
-        return UnderHand(self._under, self._landmarks_under)
+        return EditedPredictions(self._under, self._landmarks_under)
 
     def document(self) -> RotoDocument:
         """What has come so far."""

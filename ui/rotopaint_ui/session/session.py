@@ -481,10 +481,10 @@ class ShotSession:
         if self._asked is None:  # events of a run of our own have changed the record since
             self.runs.remember(before)
         self.run = results.run if asked is None else results.run.joined(self.runs.record, asked)
-        under_hand = self.runs.take_under_hand()
+        edited = self.runs.take_edited_predictions()
         if self._asked is not None and before.predicted is not None:  # it may have gone on where another had ended
-            under_hand = merge_run.with_standing(under_hand, results.document, before.predicted)
-        self.edits.push("run", merge_run.merge_run(before, results.document, asked, under_hand=under_hand))
+            edited = merge_run.with_earlier_predictions(edited, results.document, before.predicted)
+        self.edits.push("run", merge_run.merge_run(before, results.document, asked, edited=edited))
         self._note_run(results, before, asked)
         self.keep_run()
         if before.document is not None and self.corrections.live is not None:

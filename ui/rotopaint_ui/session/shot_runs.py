@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rotopaint_ai.project.merge_run import UnderHand
+from rotopaint_ai.project.merge_run import EditedPredictions
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes.roto import Key, RotoDocument
@@ -42,7 +42,7 @@ class ShotRuns:
         self._edits, self._changed, self._recalled = edits, changed, recalled
         self._coming: LiveDocument | None = None
         self._shown: RotoDocument | None = None
-        self._under_hand = UnderHand()  # results of an ended run that are not merged yet
+        self._edited = EditedPredictions()  # results of an ended run that are not merged yet
         self._taught: _TeachEffect | None = None
         self._with_taught: tuple[RunRecord, RunRecord] | None = None  # a record, and the same with these errors
         self._bare: tuple[RunRecord, RunRecord] | None = None  # a record, and the same without errors
@@ -67,7 +67,7 @@ class ShotRuns:
 
     def forget(self) -> None:
         """Another shot."""
-        self._records, self._taught, self._under_hand = {}, None, UnderHand()
+        self._records, self._taught, self._edited = {}, None, EditedPredictions()
 
     def take_taught(self, before: RotoDocument, keys: Keys, errors: Mapping[str, Mapping[int, float]]) -> None:
         """What Teach expects of the curves it leaves; it holds while one that it has moved stands as it put it."""
@@ -121,7 +121,7 @@ class ShotRuns:
     def take_event(self, facts: Mapping[str, Any]) -> None:
         """Take an event of a run that is under way; `show_live` puts what came on the screen."""
         if facts["event"] == "started":
-            self._coming = LiveDocument(facts, self._under_hand)
+            self._coming = LiveDocument(facts, self._edited)
         elif facts["event"] in ("tracked", "frame") and self._coming is not None:
             self._coming.add(facts)
             self.record = self.record.with_frame(facts)
@@ -142,13 +142,13 @@ class ShotRuns:
     def end_live(self) -> None:
         """Show the document again after a run has ended."""
         if self._coming is not None:
-            self._under_hand = self._coming.under_hand
+            self._edited = self._coming.edited
         self._coming = self._shown = None
         self._changed()
 
-    def take_under_hand(self) -> UnderHand:
+    def take_edited_predictions(self) -> EditedPredictions:
         """The predictions of the run that has just ended at places that a person edited; returned only once."""
-        found, self._under_hand = self._under_hand, UnderHand()
+        found, self._edited = self._edited, EditedPredictions()
         return found
 
     def remember(self, state: State) -> None:

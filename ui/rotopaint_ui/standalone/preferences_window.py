@@ -44,7 +44,7 @@ class PreferencesWindow(QWidget):
         tabs.setDocumentMode(True)
         tabs.addTab(self._general(), "General")
         tabs.addTab(self.shortcuts, "Shortcuts")
-        column = dialogs.tight(QVBoxLayout(self))
+        column = dialogs.remove_margins(QVBoxLayout(self))
         column.addWidget(tabs)
         self.tabs = tabs
         self.resize(720, 560)

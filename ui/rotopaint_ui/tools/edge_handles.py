@@ -36,7 +36,7 @@ def edge_handles(shape: RotoShape, frame: float, view: ViewTransform) -> Iterato
         yield from (EdgeHandle(k, "feather", view.to_screen(p.x, p.y)) for k, p in enumerate(line))
         return
     for k, (point, row) in enumerate(zip(points, widths_of(shape, frame))):
-        dx, dy = leftward(points, k)
+        dx, dy = left_normal(points, k)
         for edge, reach, sign in (("left", row.left_px, 1), ("right", row.right_px, -1)):
             away = sign * max(reach, LEAST_PX / view.zoom)
             place = view.to_screen(point.x + dx * away, point.y + dy * away)
@@ -50,7 +50,7 @@ def edge_handle_at(shape: RotoShape, frame: float, mouse: MouseEvent) -> EdgeHan
     return handle if gap < REACH_PX else None
 
 
-def leftward(points: Points, index: int) -> tuple[float, float]:
+def left_normal(points: Points, index: int) -> tuple[float, float]:
     """The unit vector to the left of an open curve's direction (y down) at a control point."""
     p, before, after = points[index], points[max(index - 1, 0)], points[min(index + 1, len(points) - 1)]
     ways = ((p.out_dx - p.in_dx, p.out_dy - p.in_dy), (after.x - before.x, after.y - before.y))

@@ -10,7 +10,7 @@ from rotopaint_ai.exchange.document import MOST_WIDTH_PX
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.shapes import edit_frames, edit_layers, edit_tangents
 from rotopaint_ai.shapes.edit import set_seam
-from rotopaint_ai.shapes.edit_feather import clear_feather, outward, pull_feather
+from rotopaint_ai.shapes.edit_feather import clear_feather, outward_offset, pull_feather
 from rotopaint_ai.shapes.edit_frames import Carry
 from rotopaint_ai.shapes.edit_transform import transform, translation
 from rotopaint_ai.shapes.roto import Interpolation, RotoDocument, RotoShape
@@ -21,13 +21,13 @@ from rotopaint_ui.tools import layer_actions as layers
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.points import delete_points_under
 from rotopaint_ui.tools.shape_actions import (
-    always_seen,
     begin_here,
     delete_shapes,
     duplicate_shapes,
     end_here,
     hide_here,
     hold_out,
+    show_always,
 )
 
 EditAction = Callable[[EditContext], bool]
@@ -156,7 +156,7 @@ def _feather_points(context: EditContext, shape: RotoShape, chosen: frozenset[in
         return _harden_seam(context, shape)
     if by is None:
         return context.put("no feather", lambda document: clear_feather(document, shape.name, frames, chosen))
-    offsets = {index: outward(context.points, index, by) for index in chosen or ()}
+    offsets = {index: outward_offset(context.points, index, by) for index in chosen or ()}
     return context.put("feather points", lambda document: pull_feather(document, shape.name, frames, offsets))
 
 
@@ -289,7 +289,7 @@ EDIT_ACTIONS: Mapping[str, EditAction] = {
     "begin_here": begin_here,
     "end_here": end_here,
     "hide_here": hide_here,
-    "always_seen": always_seen,
+    "always_seen": show_always,
     "select_all": select_all_points,
     "select_none": select_no_points,
     "next_shape": partial(select_next, step=1),

@@ -9,7 +9,7 @@ from typing import Literal
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.shapes import edit_frames
 from rotopaint_ai.shapes.edit_frames import Carry, Change
-from rotopaint_ai.shapes.group_moves import along
+from rotopaint_ai.shapes.group_moves import move_with_groups
 from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.manual_keys import LandmarkRow
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
@@ -166,7 +166,7 @@ class EditContext:
         except RotopaintError as error:
             self.session.say(str(error))
             return False
-        predicted = along(self.session.state.predicted, document, new)
+        predicted = move_with_groups(self.session.state.predicted, document, new)
         state = replace(self.session.state, document=new, predicted=predicted)
         self.session.edits.push(label, with_fitting_profiles(state))
         return True
@@ -197,5 +197,5 @@ class EditContext:
         before = self.session.edits.before_gesture
         if before.document is not None:
             document = make(before.document)
-            predicted = along(before.predicted, before.document, document)
+            predicted = move_with_groups(before.predicted, before.document, document)
             self.session.edits.preview(replace(before, document=document, predicted=predicted))

@@ -7,7 +7,7 @@ from typing import Literal
 
 from PySide6.QtCore import QRectF
 
-from rotopaint_ai.shapes.edit_points import OnCurve, nearest
+from rotopaint_ai.shapes.edit_points import CurveLocation, find_nearest
 from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ui.drawing.render import painter_path_of
 from rotopaint_ui.tools.base import REACH_PX, MouseEvent, distance
@@ -58,10 +58,10 @@ def shape_at(context: EditContext, mouse: MouseEvent, *, is_locked: bool = False
     return own if own in found else next(iter(found), None)
 
 
-def curve_at(context: EditContext, mouse: MouseEvent, reach: float = REACH_PX) -> OnCurve | None:
+def curve_at(context: EditContext, mouse: MouseEvent, reach: float = REACH_PX) -> CurveLocation | None:
     """The place of the selected shape's curve under the mouse."""
     shape = context.shape
-    found = nearest(context.points, shape.closed, *mouse.plate) if shape is not None else None
+    found = find_nearest(context.points, shape.closed, *mouse.plate) if shape is not None else None
     return found if found is not None and mouse.gap(found.x, found.y) < reach else None
 
 

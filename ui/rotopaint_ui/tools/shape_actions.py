@@ -97,7 +97,7 @@ def end_here(context: EditContext) -> bool:
     return _set_lifetimes(context, "seen up to here", lambda first, last: (first, context.session.held_frames()[-1]))
 
 
-def always_seen(context: EditContext) -> bool:
+def show_always(context: EditContext) -> bool:
     """Make the chosen shapes visible at every frame."""
     shapes = context.chosen_shapes
 

@@ -189,7 +189,7 @@ class TransformTool(DragTool):
         return turned_pose(layer, frame, self._fixed, factors=self._factors(hold, path))
 
     def _scaling(self, hold: Hold, path: DragPath) -> Affine:
-        return edit_transform.scaling(*self._factors(hold, path), self._pivot_place())
+        return edit_transform.scale_about(*self._factors(hold, path), self._pivot_place())
 
     def _factors(self, hold: Hold, path: DragPath) -> tuple[float, float]:
         """The handle that is held follows the mouse, the pivot stays."""

@@ -11,13 +11,13 @@ from PySide6.QtGui import QPainter
 
 from rotopaint_ai.exchange.document import MOST_WIDTH_PX
 from rotopaint_ai.project.state import MOST_PROFILE, WidthProfile
-from rotopaint_ai.shapes.edit_feather import Offsets, outward, pull_feather
-from rotopaint_ai.shapes.edit_points import nearest
+from rotopaint_ai.shapes.edit_feather import Offsets, outward_offset, pull_feather
+from rotopaint_ai.shapes.edit_points import find_nearest
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoShape
 from rotopaint_ui.drawing.render import ViewTransform, widths_of
 from rotopaint_ui.tools.base import MouseEvent
 from rotopaint_ui.tools.drag_path import DragPath, DragTool
-from rotopaint_ui.tools.edge_handles import Edge, EdgeHandle, edge_handle_at, leftward, paint_edges
+from rotopaint_ui.tools.edge_handles import Edge, EdgeHandle, edge_handle_at, left_normal, paint_edges
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import shape_at
 
@@ -103,7 +103,7 @@ class WidthTool(DragTool):
     def _grown(self, shape: RotoShape, path: DragPath) -> float:
         """The change of the drag's distance from the curve since its start, plate pixels."""
         points = shape.at(self._session.frame)
-        start, now = nearest(points, False, *path.start.plate), nearest(points, False, *path.place)
+        start, now = find_nearest(points, False, *path.start.plate), find_nearest(points, False, *path.place)
         assert start is not None
         assert now is not None
         return now.distance - start.distance
@@ -129,7 +129,7 @@ class WidthTool(DragTool):
         if half <= 0:
             self._session.say("The seam is 0 px wide: drag its curve first, then its handles")
             return
-        dx, dy = leftward(shape.at(frame), handle.index)
+        dx, dy = left_normal(shape.at(frame), handle.index)
         away = (dx * offset[0] + dy * offset[1]) * (1 if handle.edge == "left" else -1)
         sides: set[Edge] = {"left", "right"} if is_both else {handle.edge}
         chosen = self._with_others(handle.index)
@@ -146,9 +146,9 @@ class WidthTool(DragTool):
         points, chosen = shape.at(frame), self._with_others(index)
         offsets: Offsets = {index: offset}
         if len(chosen) > 1:
-            nx, ny = outward(points, index, 1.0)
+            nx, ny = outward_offset(points, index, 1.0)
             away = nx * offset[0] + ny * offset[1]
-            offsets = {k: outward(points, k, away) for k in chosen}
+            offsets = {k: outward_offset(points, k, away) for k in chosen}
         assert before.document is not None
         new = pull_feather(before.document, shape.name, self._context.reached_frames(shape), offsets)
         self._session.edits.preview(replace(before, document=new))

@@ -35,7 +35,7 @@ from rotopaint_ui.viewer.loupe import MOST_ZOOM, Loupe, loupe_at
 from rotopaint_ui.viewer.plate_painter import PlatePainter
 from rotopaint_ui.viewer.readout import Readout, landmark_note
 from rotopaint_ui.viewer.stack import BACKGROUND, Stack, ViewSettings
-from rotopaint_ui.viewer.waiting import Waiting
+from rotopaint_ui.viewer.waiting import WaitingNote
 from rotopaint_ui.viewer.wipe import Wipe, WipeGrip
 
 _LEAST_MARKS, _AROUND_MARKS = 3, 1.4  # landmarks that tell where the face is, and its size in that of their box
@@ -85,7 +85,7 @@ class Canvas(QWidget):
         self._stack = Stack(session, frame_cache, PlatePainter(session, frame_cache, self.update, self))
         self._readout = Readout(session, frame_cache, self)
         self._readout.text_changed.connect(self.readout_changed)
-        self._waiting = Waiting(self, session)
+        self._waiting = WaitingNote(self, session)
         self._waiting.wanted.connect(self.relink_wanted)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

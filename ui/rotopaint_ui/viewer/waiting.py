@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 from rotopaint_ui.session.session import ShotSession
 
 
-class Waiting(QFrame):
+class WaitingNote(QFrame):
     """A note in the middle of the viewer while a project waits for its plate."""
 
     wanted = Signal()

@@ -46,7 +46,7 @@ def ask_where(parent: QWidget, title: str, then: Callable[[str], None], filter: 
     return dialog
 
 
-def tight(layout: Any) -> Any:
+def remove_margins(layout: Any) -> Any:
     """A layout without margins and spacing."""
     layout.setContentsMargins(0, 0, 0, 0)
     layout.setSpacing(0)

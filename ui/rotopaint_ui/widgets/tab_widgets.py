@@ -90,7 +90,7 @@ def heading(text: str) -> QLabel:
     return label
 
 
-def scrolling(hint: QWidget, fields: QLayout) -> QScrollArea:
+def make_scroll_area(hint: QWidget, fields: QLayout) -> QScrollArea:
     """Fields under a hint, in an area that scrolls up and down, with the mouse over a field as well."""
     inside = QWidget()
     column = QVBoxLayout(inside)
@@ -126,7 +126,7 @@ class _Wheel(QObject):
         return is_passing
 
 
-def scrolled_label(label: QLabel, most_px: int) -> QScrollArea:
+def make_scrolling_label(label: QLabel, most_px: int) -> QScrollArea:
     """A text of any length in no more than some height; it scrolls beyond that."""
     area = _ScrollingText(label, most_px)
     area.setWidget(label)

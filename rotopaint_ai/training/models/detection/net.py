@@ -204,7 +204,7 @@ MASK_SCALE = 0.5  # scale of the true masks relative to the picture
 ROOM = 1.3  # side of a mask's square over its box: noses and chins stick out
 
 
-class Dense(NamedTuple):
+class DenseProposals(NamedTuple):
     """Proposals of every cell of every level: logits [N, A], boxes [N, A, 4]; A cells of all levels."""
 
     logits: Tensor
@@ -253,7 +253,7 @@ class DetectorNet(nn.Module):
         levels.append(F.relu(self.laterals[0](found[0]) + _upsample(path)))
         return levels[::-1]
 
-    def proposals(self, levels: Sequence[Tensor]) -> Dense:
+    def proposals(self, levels: Sequence[Tensor]) -> DenseProposals:
         """For every cell the logit of being at a face's centre, and the predicted box."""
         logits, boxes = [], []
         for k, stride in enumerate(STRIDES):
@@ -262,7 +262,7 @@ class DetectorNet(nn.Module):
             away = torch.exp((output[:, 1:] + self.reach[k]).clamp(-3, 3)).flatten(2).transpose(1, 2) * (2 * stride)
             centre = cell_centres(output.shape[2], output.shape[3], stride, away)
             boxes.append(torch.cat((centre - away[..., :2], centre + away[..., 2:]), -1))
-        return Dense(torch.cat(logits, 1), torch.cat(boxes, 1))
+        return DenseProposals(torch.cat(logits, 1), torch.cat(boxes, 1))
 
     def regions(self, levels: Sequence[Tensor], boxes: Tensor, size: int) -> Tensor:
         """Features [R, C, size, size] of boxes [N, K, 4], each from the level for its size."""
@@ -298,7 +298,7 @@ def _upsample(level: Tensor) -> Tensor:
     return F.interpolate(level, scale_factor=2.0, mode="nearest")
 
 
-def best_proposals(dense: Dense, count: int, width: int, height: int) -> Tensor:
+def best_proposals(dense: DenseProposals, count: int, width: int, height: int) -> Tensor:
     """The `count` best boxes after non-maximum suppression, clipped to the picture; suppressed boxes fill up the
     end."""
     scores, rows = dense.logits.topk(min(4 * count, dense.logits.shape[1]), dim=1)

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import file_bytes
-from rotopaint_ai.landmarks.faces import SURE, FaceFound, faces_of, letterbox
+from rotopaint_ai.landmarks.faces import SURE, DetectedFace, faces_of, letterbox
 from rotopaint_ai.shapes.bezier import flatten
 from rotopaint_ai.stage.crowd_plates import POINTS
 from rotopaint_ai.stage.shot_folder import OUTLINE, TOLERANCE_PX, TRUTH, filmed_faces
@@ -177,7 +177,7 @@ class ScoredMatch(NamedTuple):
 
     score: float
     face: Face | None
-    found: FaceFound
+    found: DetectedFace
     is_passed: bool
 
 
@@ -192,7 +192,7 @@ def detection_figures(detector: Any, scenes: Sequence[DetectionScene], width: in
     return summarise_matches(matches, n_faces)
 
 
-def detect_in_scene(detector: Any, scene: DetectionScene, width: int, height: int) -> list[FaceFound]:
+def detect_in_scene(detector: Any, scene: DetectionScene, width: int, height: int) -> list[DetectedFace]:
     """Faces detected in a scene, in its own pixels."""
     picture, scale = letterbox(scene.picture.astype(np.float32) / 255, width, height)
     with torch.no_grad():
@@ -206,7 +206,7 @@ def _is_counted(face: Face, scene: DetectionScene) -> bool:
     return face.seen >= SEEN and longest >= SMALLEST_SHARE * max(scene.picture.shape[:2])
 
 
-def match_detections(found: Sequence[FaceFound], scene: DetectionScene) -> list[ScoredMatch]:
+def match_detections(found: Sequence[DetectedFace], scene: DetectionScene) -> list[ScoredMatch]:
     """Detections, best first, each with the face that it overlaps by half and that no better one matched."""
     size = scene.picture.shape[1::-1]
     left = list(scene.faces)
@@ -260,7 +260,7 @@ def box_iou(a: Array, b: Array) -> float:
     return shared / max(float(np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2])) - shared, 1e-9)
 
 
-def mask_iou(found: FaceFound, face: Face) -> float:
+def mask_iou(found: DetectedFace, face: Face) -> float:
     """Intersection over union of a predicted mask and the face's outline, in the mask's square at 112 x 112."""
     side = 112
     x0, y0, x1, y1 = found.room
@@ -272,7 +272,7 @@ def mask_iou(found: FaceFound, face: Face) -> float:
     return float((found_here & true).sum() / max((found_here | true).sum(), 1))
 
 
-def keypoint_errors(found: FaceFound, face: Face) -> list[float]:
+def keypoint_errors(found: DetectedFace, face: Face) -> list[float]:
     """Distances of visible keypoints in percent of the face's longest side."""
     seen = np.isfinite(face.points).all(1) & (face.points[:, 2] > 0.5)
     away = np.linalg.norm(np.array(found.points) - face.points[:, :2], axis=1)

@@ -31,7 +31,7 @@ from rotopaint_ai.training.models.detection.net import (
     MASK_SIDE,
     ROOM,
     STRIDES,
-    Dense,
+    DenseProposals,
     DetectorModel,
     DetectorNet,
     best_proposals,
@@ -78,7 +78,7 @@ class DetectionTarget(NamedTuple):
 class DetectorOutput(NamedTuple):
     """The network's output for a batch."""
 
-    dense: Dense
+    dense: DenseProposals
     regions: Tensor  # [N, K, 4] regions of the box head
     logits: Tensor  # [N, K]
     moved: Tensor  # [N, K, 4] refined regions
@@ -100,7 +100,7 @@ def forward_heads(
     levels = net.features(pictures_NCHW)
     dense = net.proposals(levels)
     with torch.no_grad():
-        found = best_proposals(Dense(dense.logits.detach(), dense.boxes.detach()), N_REGIONS, width, height)
+        found = best_proposals(DenseProposals(dense.logits.detach(), dense.boxes.detach()), N_REGIONS, width, height)
     true = torch.where(target.counts[..., None], target.boxes, found[:, : target.boxes.shape[1]])
     regions = torch.cat((found, jitter_boxes(true, 2 * _JITTER, noise)), 1)
     logits, moved = net.score_regions(levels, regions)

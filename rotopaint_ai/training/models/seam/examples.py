@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.crops import CROP_MARGIN, Crop, around, cut
+from rotopaint_ai.crops import CROP_MARGIN, Crop, crop_around, cut
 from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS
 from rotopaint_ai.seams.placement import (
     ACROSS,
@@ -81,7 +81,7 @@ class Examples:
         """An example of one sample at a random zoom; None if it has no seam long enough."""
         truth, zoom = self.dataset.truth, int(rng.choice(ZOOMS))
         known = truth.landmarks[row][np.isfinite(truth.landmarks[row]).all(axis=1)]
-        crop = around(known.astype(np.float64), margin=CROP_MARGIN)
+        crop = crop_around(known.astype(np.float64), margin=CROP_MARGIN)
         face = crop.side / CROP_MARGIN * (float(np.exp(rng.normal(0, 0.06))) if augment else 1.0)
         side = COARSE_PICTURE_PX * zoom
         picture = _cut_crop(self.pictures[row], crop, side, rng if augment else None)

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rotopaint_ai.crops import CROP_MARGIN, around
+from rotopaint_ai.crops import CROP_MARGIN, crop_around
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS
@@ -297,7 +297,7 @@ def find_seams_to_leave(
     specs = [spec for spec in sheet.shapes if spec.role == "seam" and not spec.closed]
     gains: dict[str, list[float]] = {spec.name: [] for spec in specs}
     for at in range(len(held)):
-        face = around(places_NLC[at], margin=1.0).side
+        face = crop_around(places_NLC[at], margin=1.0).side
         true = {spec.name: held.truth.points[at, rows[spec.name]].astype(np.float64) for spec in specs}
         known = [spec for spec in specs if np.isfinite(true[spec.name]).all()]
         seams = [
@@ -324,6 +324,6 @@ class NetEvidence:
 
 
 def _seam_look(picture: Picture, landmarks: Array) -> SeamLook:
-    crop = around(landmarks, margin=CROP_MARGIN)
+    crop = crop_around(landmarks, margin=CROP_MARGIN)
     light = (picture.astype(np.float32) / 255) ** _GAMMA
     return look(light, 0, 0, crop, lambda rgb: np.maximum(rgb, 0) ** (1 / _GAMMA))

@@ -14,7 +14,7 @@ import torch
 
 from rotopaint_ai.cli import train as cli
 from rotopaint_ai.errors import TrainingError, UsageError
-from rotopaint_ai.landmarks.faces import FaceFound, letterbox
+from rotopaint_ai.landmarks.faces import DetectedFace, letterbox
 from rotopaint_ai.training.data.dataset_checks import split_samples
 from rotopaint_ai.training.models.backbone import sum_losses
 from rotopaint_ai.training.models.detection import task
@@ -280,13 +280,13 @@ def test_damaged_plates_are_reported(tmp_path: Path) -> None:
         split_samples([_scene(_face(1, 1, 9))])
 
 
-def _found(face: Face, score: float, *, aside: float = 0.0) -> FaceFound:
+def _found(face: Face, score: float, *, aside: float = 0.0) -> DetectedFace:
     x0, y0, x1, y1 = (float(v) for v in face.box)
     mask = np.zeros((28, 28), np.float32)
     # a disc in a square 1.3 times the box: its radius is 0.5 / 1.3 of the square's side
     ys, xs = (np.mgrid[:28, :28] + 0.5) / 28 - 0.5
     mask[np.hypot(xs, ys) < 0.5 / 1.3] = 1
-    return FaceFound((x0 + aside, y0, x1 + aside, y1), score, mask, face.points[:, :2] + (aside, 0.0))
+    return DetectedFace((x0 + aside, y0, x1 + aside, y1), score, mask, face.points[:, :2] + (aside, 0.0))
 
 
 def test_detections_are_judged_by_hand() -> None:
