@@ -43,7 +43,7 @@ def bar(terminal: _Terminal) -> Iterator[Bar]:
 
 
 def _shown(bar: Bar, terminal: _Terminal) -> str:
-    """What stands on the line when it is drawn last."""
+    """The bar's text as drawn last, without control codes."""
     bar._progress.refresh()
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
     return " ".join(re.sub("[━╸╺]+", "-", text.split("\r")[-1]).split())

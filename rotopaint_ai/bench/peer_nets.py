@@ -53,7 +53,10 @@ class _InvertedResidual(nn.Module):
 
 
 def _deconv_head(inner: int, n_landmarks: int) -> nn.Sequential:
-    """Xiao, Wu and Wei, "Simple Baselines for Human Pose Estimation and Tracking" (2018): 256-channel deconvolution."""
+    """Three 256-channel deconvolutions, then a 1 x 1 convolution to heatmaps.
+
+    Source: Xiao, Wu and Wei, "Simple Baselines for Human Pose Estimation and Tracking" (2018).
+    """
     parts: list[nn.Module] = []
     for channels in (inner, 256, 256):
         parts += [nn.ConvTranspose2d(channels, 256, 4, 2, 1, bias=False), nn.BatchNorm2d(256), nn.ReLU()]

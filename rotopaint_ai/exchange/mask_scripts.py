@@ -31,7 +31,7 @@ def read_data(text: str, script: MaskScript, where: str) -> dict[str, Any]:
 
 
 def read_size(data: Mapping[str, Any], where: str, width: int | None, height: int | None) -> tuple[int, int]:
-    """(width, height) of the plate, which must be the wanted ones where these are given. Raises DocumentError."""
+    """(width, height) of the plate. Raises: DocumentError where they are no sizes or differ from those given."""
     size = (
         parsing.parse_integer(f"{where}: width", data.get("width")),
         parsing.parse_integer(f"{where}: height", data.get("height")),

@@ -45,7 +45,7 @@ STAGES = ("decode", "detect", "de-jitter", "shapes", "mattes", "fill", "encode",
 
 
 class Tracker(Protocol):
-    """A tracker: takes frames in order, and returns the result of each some frames later, in the same order."""
+    """Takes frames in order, and returns their results in the same order, some frames later."""
 
     def push(self, frame: Frame, ms: StageTimes) -> SettledFrames:
         """Take the next frame, noting the time of each stage; returns the frames that are settled now."""
@@ -54,7 +54,7 @@ class Tracker(Protocol):
         """Take note of a frame that cannot be read; it is not among the settled ones."""
 
     def flush(self) -> SettledFrames:
-        """Settle what is left."""
+        """Settle the frames that still wait."""
 
     @property
     def reach(self) -> Area | None:
@@ -319,11 +319,11 @@ _SPARE = 16 << 20  # bytes that stay at hand; with the 128 KB that they are else
 
 
 def hold_no_frames() -> None:
-    """Let large blocks, such as frames, go back to the system as soon as they are free; to be called before threads
-    begin.
+    """Make the allocator return large blocks, such as frames, to the system as soon as they are freed.
 
-    glibc raises the size from which it does so to that of the largest block it has seen, and frames of a run then lie
-    scattered in its arenas. Of those one is enough: what one thread has done with serves the next.
+    To be called before threads start. By default glibc raises its threshold for such blocks to the largest block that
+    was freed, and frames then fragment its arenas. One arena is set, so that every thread can reuse what another has
+    freed.
     """
     _set_allocator({_MMAP_THRESHOLD: _LARGE, _TRIM_THRESHOLD: _SPARE, _ARENA_MAX: 1})
 

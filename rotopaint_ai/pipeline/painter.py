@@ -345,7 +345,7 @@ class ExternalMattes:
 def seams_from_matte(
     frame: Frame, matte: Region, curves: tuple[WideCurve, ...], paint: Paint, *, surround_px: int
 ) -> Seams | None:
-    """The region of a frame around a matte; curves are in plate space, or are made from the matte where none are.
+    """The region of a frame around a matte; without `curves` (plate space), middle lines of the matte are its curves.
 
     None where the matte is empty or lies off the frame.
     """

@@ -198,7 +198,7 @@ class _KnownTracker:
         return ((frame.number, TrackedFrame.of(record)),)
 
     def skip(self, frame: int) -> SettledFrames:
-        """A frame that cannot be read any more."""
+        """Nothing settles for a frame that cannot be read any more."""
         return ()
 
     @property

@@ -304,7 +304,7 @@ def face_area(crop: Crop) -> Area:
 
 
 def matte_facts(shape: RotoShape, frame: int) -> tuple[Any, ...]:
-    """All of a shape that decides its matte at a frame, whatever the frame is."""
+    """All values that decide a shape's matte at a frame; equal values give equal mattes."""
     rows = shape.at(frame), shape.feather_at(frame), shape.widths_at(frame)
     facts = shape.name, shape.role, shape.width_px, shape.feather_px, shape.taper, shape.subtract
     return (*rows, *facts, shape.is_visible(frame))
@@ -388,7 +388,7 @@ def key_from_rows(rows: Sequence[PointRow]) -> Key:
 
 
 def copy_files(out: Path, sources: Sequence[str], targets: Sequence[str]) -> None:
-    """Copy files inside a run's folder, each in one step."""
+    """Copy files inside a run's folder; each appears complete or not at all."""
     for source, target in zip(sources, targets, strict=True):
         with replacing(out / target) as beside:
             shutil.copyfile(out / source, beside)

@@ -127,7 +127,7 @@ class PackedKeys(PackedValues[Key]):
         self._carried: set[int] = set()
 
     def put(self, frame: int, rows: Sequence[Row], *, is_carried: bool = False) -> None:
-        """The key of a frame, marked if a correction of another frame was carried over to it."""
+        """Store the key of a frame, marked if a correction of another frame was carried over to it."""
         self.add(frame, [number for row in rows for number in row])
         if is_carried:
             self._carried.add(frame)
@@ -149,7 +149,7 @@ class PackedLandmarks(PackedValues[tuple[Landmark | None, ...]]):
         super().__init__(_landmark_row_of)
 
     def put(self, frame: int, rows: Sequence[Row | None]) -> None:
-        """The landmarks of a frame."""
+        """Store the landmarks of a frame; None is a landmark that was not found."""
         self.add(frame, [number for row in rows for number in (Landmark(*row) if row else _UNSEEN)])
 
 

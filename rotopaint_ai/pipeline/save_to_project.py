@@ -212,7 +212,8 @@ class Repaint:
     out: Path
 
     def sink(self, sink: Sink, frames: str | None) -> Sink:
-        """A sink that also renews the project's lock, and notes when painting of these frames, or of all, starts."""
+        """A sink that also keeps the project's lock alive and, when the run starts, marks `frames` (None: all) as not
+        painted."""
         inner = sink if self.notes is None else self.notes.sink(sink)
 
         def tell(event: Event) -> None:

@@ -42,10 +42,10 @@ _OUTLIERS = 0.05  # at either end
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredWidths:
-    """Settled frames whose seams are as wide as the plates show them; they can be gone through again and again.
+    """Settled frames with their seams' measured widths; can be iterated more than once.
 
-    `shares`: full widths of measured seams' mattes, of the face; `known_px`: those that a project has for other frames
-    than the run is asked for.
+    `shares`: the measured full widths, as shares of the face's size. `known_px`: widths that a project has for frames
+    outside the run; they come before the measured ones.
     """
 
     records: Iterable[FrameRecord]

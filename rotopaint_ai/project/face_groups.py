@@ -28,7 +28,7 @@ def face_names(state: State) -> tuple[str, ...]:
 
 
 def names_aside(state: State) -> frozenset[str]:
-    """The names of the shapes of faces that are set aside."""
+    """The names of all shapes of the faces that are set aside."""
     return frozenset(name for face in state.faces.values() for name in face.aside.values())
 
 

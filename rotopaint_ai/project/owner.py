@@ -51,7 +51,10 @@ def read(connection: sqlite3.Connection) -> Owner | None:
 
 @dataclass(frozen=True, slots=True)
 class OwnershipResult:
-    """The result of taking a project: this process's token or the other owner, and an owner that never closed it."""
+    """What taking a project gave: this process's token (`mine`), or the present owner (`other`).
+
+    `left_behind` is an owner whose process ended without closing the project.
+    """
 
     mine: Owner | None
     other: Owner | None = None

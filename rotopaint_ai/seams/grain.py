@@ -86,7 +86,7 @@ def texels(some: NDArray[np.void]) -> Array:
 
 
 def smooth_grain(rgb: Array, paint_P: Array, hole: Bools, share: float) -> Array:
-    """The paint (P, 3) of the hole's pixels with only a share of its grain: of its difference from its surroundings."""
+    """The paint (P, 3) of the hole's pixels, with its difference from a blurred copy scaled by `share`."""
     painted = np.array(rgb, np.float32)
     painted[hole] = paint_P
     smooth: Array = cv2.GaussianBlur(painted, (0, 0), _GRAIN_SIGMA)[hole]

@@ -87,7 +87,8 @@ class Ribbon:
         return out
 
     def row_sums(self, field_TS: Array) -> tuple[Array, Array]:
-        """Sum of a field's matte samples along the curve itself, for each run and row, and their number: (runs, T)."""
+        """Sums of `field_TS` over the seam's own matte samples, per run of the curve and row, and their number: (runs,
+        T) each."""
         seam_TS = self.own_TS & (self.line.half_S > 0)
         starts = np.flatnonzero(np.diff(self.line.run_S, prepend=-1))
         total, count = (

@@ -164,7 +164,8 @@ _Offer = tuple[Array, Array]  # at the hole's pixels: the loan's difference near
 
 
 def _fill_by_plates(own: Array, hole: Bools, plates: Sequence[_Offer]) -> tuple[Array, Bools]:
-    """Log light with the hole filled by clean plates, and where they fill it: by the one that differs least nearby."""
+    """Log light with each pixel of the hole from the clean plate that differs least around it, and where one had a
+    value."""
     found, by_plate = own.copy(), np.zeros(hole.shape, bool)
     if plates:
         off, fitted = (np.stack(each) for each in zip(*plates))

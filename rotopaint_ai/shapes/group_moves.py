@@ -32,7 +32,7 @@ def apply_groups(
 
 
 def remove_groups(document: RotoDocument, groups: RotoDocument | None) -> RotoDocument:
-    """A document without the group transforms of another one."""
+    """The document with the transforms of the groups of `groups` taken out of its shapes' keys."""
     layers = moved_groups(groups)
     return _with_keys_of(
         document, {name: _transform_between(s.keys, layers[name], None) for name, s in _in(document, layers)}

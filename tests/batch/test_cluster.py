@@ -92,7 +92,7 @@ def count(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
 
 
 def die_once(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
-    """The worker that does range 3 first is killed in the middle of it."""
+    """A task that kills its worker with SIGKILL, the first time it does range 3."""
     facts = count(task, sink, cancel)
     if task in of(task.shot.job.out)[3:4] and len(_log(task).read_text().split()) == 1:
         os.kill(os.getpid(), signal.SIGKILL)

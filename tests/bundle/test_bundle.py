@@ -79,7 +79,7 @@ def display() -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Hand:
-    """Keys pressed in the program's window."""
+    """Presses keys in the program's window."""
 
     display: str
     process: subprocess.Popen[str]

@@ -151,7 +151,7 @@ def test_layers_that_move_or_have_another_size_are_reported() -> None:
 
 
 def test_rounded_key_times_are_whole_frames() -> None:
-    """Times are sums of 1/23.976 s: the keys stay one a frame, none doubled (as in importers that truncate)."""
+    """Times that are off by rounding (0.0004 frames) still give one key a frame; truncation would double some."""
     keys = [[1001 + i + (0.0004 if i % 2 else -0.0004), "linear", [[float(i)] * 6] * 3, True, 0] for i in range(10)]
     (shape,) = aftereffects.loads(dump(keys=keys)).document.shapes
     assert shape.frames == tuple(range(1001, 1011))

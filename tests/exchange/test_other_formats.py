@@ -185,7 +185,7 @@ def test_words_of_lua_name_no_mask_of_fusion() -> None:
 
 
 def test_a_soft_edge_keyed_elsewhere_than_its_mask_moves_with_both() -> None:
-    """By hand: a still square, its second outline 4 px away at 0 and 8 px at 10; keys of both stand in the document."""
+    """A still square keyed at 0; its second outline is 4 px away at 0 and 8 px at 10, so 6 px at 5. Both have keys."""
     meant = shots.shot(replace(shots.corners(by=0.0), feather_px=4.0), first=0, last=10)
     still = meant.shapes[0].with_keys({0: Key(shots.CORNERS, "human")})
     soft = [replace(still, feather_px=px) for px in (4.0, 8.0)]
@@ -358,7 +358,7 @@ def test_cryptomatte_is_decoded_by_the_specification(tmp_path: Path) -> None:
 
 
 def test_held_frames_of_cryptomatte_are_checked_one_by_one(tmp_path: Path) -> None:
-    """A hold is drawn once; each frame is the same file, and one that is another's is found."""
+    """Frames of a hold have equal files; where one is replaced by another frame's, the check finds it."""
     moving = shots.corners()
     held = moving.with_keys({frame: Key(moving.at(frame), "human", "hold") for frame in (1001, 1004)})
     document = shots.shot(held, shots.corners("other", by=0), last=1004)

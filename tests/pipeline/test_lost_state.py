@@ -164,7 +164,7 @@ def test_a_plate_that_changes_between_following_and_painting_fails_alone(job: Ru
 
 
 def _written_anew(path: Path, *, later_s: int) -> None:
-    """Another content of the same size, as `cp -p` or `rsync -t` would bring it: its time is set afterwards."""
+    """Overwrite a file with other content of the same size, then set its time, as `cp -p` and `rsync -t` do."""
     facts = path.stat()
     path.write_bytes(path.read_bytes()[:-4] + b"\0\0\0\0")
     os.utime(path, ns=(0, facts.st_mtime_ns + later_s * 1_000_000_000))

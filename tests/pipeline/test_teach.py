@@ -115,7 +115,7 @@ def test_a_frame_that_was_wrong_alone_hardly_moves_the_others() -> None:
 
 
 def test_corrections_that_contradict_each_other_hardly_move_the_others() -> None:
-    """The head misses them, 14 px to either side of the truth, and is not trusted."""
+    """Corrections lie 14 px off the truth, to either side by turns; other frames move less than a quarter of that."""
     reading, said = shot({})
     (shape,) = said.shapes
     odd = {f: Key(as_points(true_curve(f, 14j * (-1) ** f)), "human") for f in (1003, 1004, 1009)}

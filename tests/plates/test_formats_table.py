@@ -97,7 +97,7 @@ def test_untouched_codes_come_back_bit_by_bit(table: dict[str, Row]) -> None:
 
 
 def test_means_are_those_of_another_reader(table: dict[str, Row], index: dict[str, dict[str, str]]) -> None:
-    """Against the means that OpenImageIO found, where its channels are the picture's."""
+    """Each channel's mean agrees with OpenImageIO's, where both readers have the same channels."""
     compared = 0
     for name, row in table.items():
         text = index[name]["mean_per_channel"]

@@ -278,7 +278,7 @@ class _Source:
 
 
 def _spec(tmp_path: Path, **attributes: float) -> Any:
-    """The description of a picture of 8 x 6 pixels, and the picture, whose size is looked at."""
+    """The ImageSpec of an 8 x 6 picture; writes the picture too, because the reader checks the size of its file."""
     save(tmp_path / "p.tif", _codes(np.uint8, 3)[:6, :8])
     spec = OpenImageIO.ImageSpec(8, 6, 3, "uint8")
     for name, value in attributes.items():

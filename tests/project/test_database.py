@@ -220,7 +220,7 @@ def test_a_lock_whose_process_is_gone_is_taken_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seen_s", [-7200.0, 0.0, 7200.0])
 @pytest.mark.parametrize("host", ["here", "elsewhere"])
 def test_locks_depend_on_neither_the_clock_nor_the_hostname(tmp_path: Path, seen_s: float, host: str) -> None:
-    """Another machine's clock may be hours off, and two containers may bear one name and count processes alike."""
+    """Another machine's clock may be hours off, and two containers may share a hostname and process numbers."""
     path = tmp_path / "shot.rotopaint"
     living = Project.create(path)
     name = owner.identify_process(0.0).host if host == "here" else "ws12"

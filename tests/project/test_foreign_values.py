@@ -33,7 +33,7 @@ def _change(path: Path, sql: str, *given: Any) -> None:
 
 
 def _put(path: Path, kind: str, name: str, value: Any) -> None:
-    """A value of a track in another's place, with a checksum that fits."""
+    """Replace a stored value by one of another kind, with a valid checksum."""
     data = schema.seal(json.dumps(value).encode())
     where = "SELECT value FROM item JOIN track ON track.id = item.track WHERE kind = ? AND name = ?"
     _change(path, f"UPDATE value SET data = ? WHERE id IN ({where})", data, kind, name)

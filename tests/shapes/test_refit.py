@@ -89,7 +89,7 @@ def test_a_seam_moves_where_corrections_and_its_rigid_head_agree() -> None:
 
 
 def level(height: float) -> np.ndarray[Any, Any]:
-    """A straight seam's points and tangents, so that distances are differences of heights."""
+    """A straight horizontal seam (3 points and their tangents), so that distances are differences of heights."""
     at = np.array([0, 30, 60]) + 1j * height
     return np.concatenate([at, at - [0, 9, 9], at + [9, 9, 0]])
 

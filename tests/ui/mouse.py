@@ -34,7 +34,7 @@ def spot(canvas: Canvas, place: Place) -> QPoint:
 
 
 def move(qtbot: QtBot, canvas: Canvas, place: Place, held: Qt.KeyboardModifier = NONE) -> None:
-    """The mouse moves with the left button and perhaps keys held (QTest's own move knows neither)."""
+    """Move the mouse with the left button, and keys, held; `QTest.mouseMove` cannot."""
     point = QPointF(spot(canvas, place))
     event = QMouseEvent(QEvent.Type.MouseMove, point, canvas.mapToGlobal(point), Qt.MouseButton.NoButton, LEFT, held)
     QApplication.sendEvent(canvas, event)

@@ -183,7 +183,7 @@ def spread_it(qtbot: QtBot, window: MainWindow, fixed: RotoDocument) -> None:
 
 
 def set_the_seam(qtbot: QtBot, window: MainWindow) -> None:
-    """A wider seam is previewed on this frame; the frames that no longer fit are painted again, and only those."""
+    """Widen a seam, preview it, and render again: only the frames whose paint is out of date."""
     panel, session = window.panel, window.panel.session
     session.select("seam_bridge")
     panel.inspector.setCurrentWidget(panel.inspector.seam)
@@ -261,7 +261,7 @@ def run_a_part(qtbot: QtBot, window: MainWindow) -> None:
 
 
 def export_it(qtbot: QtBot, window: MainWindow, shot: Path) -> None:
-    """Keys are counted before they are written; the file for Nuke is read back to what was meant."""
+    """Export: keys are counted before, and the file for Nuke, read back, agrees with the document to half a pixel."""
     panel = window.panel
     tab = panel.inspector.export
     panel.inspector.setCurrentWidget(tab)

@@ -92,7 +92,7 @@ def test_a_plate_that_cannot_be_opened_gives_nothing_to_the_next_run(
 
 
 def begun(qtbot: QtBot, panel: Panel, plate: str, out: Path) -> Path:
-    """A project of a plate that has been moved away since, and how its picture looked."""
+    """A project with a mark and with the sizes and times of its plate's files."""
     open_shot(qtbot, panel, plate, out)
     project = panel.session.project.path
     assert project is not None

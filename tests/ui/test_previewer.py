@@ -16,7 +16,7 @@ from .conftest import picture
 
 
 class Engine(LiveClient):
-    """Answers when told, with a white region in the plate's corner."""
+    """A fake engine that replies when `answer` is called, with a white 4 x 4 patch in the plate's corner."""
 
     def __init__(self) -> None:
         super().__init__()

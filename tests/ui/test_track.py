@@ -137,7 +137,7 @@ def test_a_key_set_where_it_drifts_stays_and_leads_the_rest(qtbot: QtBot, drawn:
 
 
 def test_a_group_follows_and_its_transform_corrects_the_drift(qtbot: QtBot, drawn: Panel) -> None:
-    """Two shapes share one track, from the frame that is shown; T, or a nudge, sets it right where it drifts."""
+    """Both shapes of a group follow one track; nudges at 1004 correct its drift, shared over the frames before."""
     session, canvas = drawn.session, drawn.canvas
     small = tuple(ControlPoint(x, y) for x, y in ((80.0, 40.0), (90.0, 40.0), (90.0, 50.0)))
     assert add_drawn(canvas.context, small, closed=True, frame=1001)

@@ -36,10 +36,11 @@ WANTED = {"mp4 h264, default keys": 10.0, "mp4 h264, key every 12": 3.0}  # goal
 
 @dataclass(frozen=True, slots=True)
 class LoadingSettings:
-    """The settings of the measurement.
+    """Settings of the measurement.
 
-    They are length and side of the shot, clips per measurement, repeats, processes of the measurement with several
-    processes, and texts that select sources and readers by name (empty: all)."""
+    `n_frames` and `size` of the shot, `n_clips` per measurement, `n_rounds` of repeats, `n_workers` of the parallel
+    measurement; `sources` and `readers` select by parts of names (empty: all).
+    """
 
     n_frames: int
     size: int

@@ -156,7 +156,7 @@ def _add_where_worst(
 
 
 def _excess(correspondence: Correspondence, shares: Array, corners: Bools) -> tuple[Array, float]:
-    """Error of each segment [G], in pixels scaled so that the tolerance is the limit, and the mean distance."""
+    """Error of each segment [G], where 1 is the tolerance, and the mean distance in pixels."""
     error_FG, peak_FG = segment_errors(correspondence, shares, corners)
     worst_G = np.sqrt((error_FG**2).mean(axis=0))
     odd = np.sort(peak_FG, axis=0)[-min(_FEW_OUTLIERS + 1, len(peak_FG))]

@@ -101,9 +101,8 @@ def run_here(command: Sequence[str]) -> CompletedProcess[str]:
 def test_one_of_each_step_gives_a_pack_whose_card_names_its_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each step once, very small. The networks' files are the shipped pack's: their own rooms' tests make such files,
-    which takes as long as all the rest.
-    """
+    """Runs each step once, very small. The ONNX files are copies of the shipped pack's: exporting would double the
+    time, and the networks' own tests do that."""
     monkeypatch.setenv(DONE, "1")  # this process does not restart
     monkeypatch.setattr(shipped_pack.subprocess, "run", run_here)
     for module in (detection, fill, making, seam):

@@ -43,7 +43,7 @@ class ExportClient(QObject):
     def ask(
         self, engine: Engine, request: Mapping[str, Any], reply: OnReply, document: RotoDocument | None = None
     ) -> None:
-        """Ask; the answer comes to `reply`, in this thread. The document is put into words beside the screen."""
+        """Send a request; `reply` gets the answer in this thread. The document is serialised in another thread."""
         self.drop()
         if self._is_over:
             return

@@ -176,7 +176,7 @@ class FrameCache(QObject):
         return None
 
     def has(self, plate: str, frame: int) -> bool:
-        """Whether there is a picture of a frame; asking does not make it newer."""
+        """Whether a frame's picture is in the cache; this does not count as a use of it."""
         return (plate, frame) in self._images
 
     def want(self, frames: Iterable[tuple[str, int]]) -> None:

@@ -84,7 +84,7 @@ class ShapeTree(QTreeWidget):
         self._groups.clear()
 
     def home_of(self, shape: RotoShape) -> QTreeWidgetItem:
-        """The row of a shape's group."""
+        """The row under which a shape stands: its layer, or the list of its kind."""
         if shape.layer is not None:
             return self._row_of_layer(shape.layer)
         kind = list_of(shape)

@@ -92,7 +92,7 @@ class ExportRunner(QObject):
         return None
 
     def take_mattes(self, is_drawn: bool, text: str) -> None:
-        """The mattes that were wanted are drawn, or why they are not: the export has ended."""
+        """End the export when its mattes are drawn, or report why they are not."""
         if self._open is None:
             return
         (facts, host_line), self._open = self._open, None

@@ -121,7 +121,7 @@ class Panel(QWidget):
         self._shot.open_chosen()
 
     def open_path(self, path: str, out: Path | None = None) -> None:
-        """Open whatever a path is: a project, shapes that go into the shot that is open, or else a plate."""
+        """Open a project, a file of shapes (into the open shot), or else a plate."""
         self._shot.open_path(path, out)
 
     def run(self) -> None:

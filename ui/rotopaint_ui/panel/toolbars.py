@@ -447,7 +447,7 @@ class ToolStrip(QScrollArea):
 
 
 def button_of(action: QAction, size: int) -> QToolButton:
-    """A button for an action, which tells its keys in its tip."""
+    """A tool button for an action; its tooltip names the action's keys."""
     button = QToolButton()
     button.setDefaultAction(action)
     button.setIconSize(QSize(size, size))

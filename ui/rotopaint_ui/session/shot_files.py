@@ -44,7 +44,7 @@ class PlateFacts:
 
     @classmethod
     def from_json(cls, source: str, facts: Mapping[str, Any]) -> PlateFacts:
-        """The decoder's reply to an open request."""
+        """The facts in the decoder's reply to an open request."""
         return cls(
             source=source,
             name=facts["name"],

@@ -65,7 +65,7 @@ def nudge_points(context: EditContext, dx: float, dy: float) -> bool:
 
 
 def smooth_points(context: EditContext) -> bool:
-    """Tangents along the neighbours."""
+    """Turn the tangents of the chosen points parallel to the line between their neighbours."""
     shape, chosen = context.shape, context.chosen_points
     closed = shape is not None and shape.closed
     return context.change_points("smooth points", lambda points: edit_tangents.smooth(points, chosen, closed))

@@ -392,7 +392,7 @@ class Canvas(QWidget):
             menu.popup(event.globalPos())
 
     def event(self, event: QEvent) -> bool:
-        """Keep the shortcuts from keys that are the tool's now."""
+        """Claim keys that the tool uses now, so that they do not trigger shortcuts."""
         is_shortcut = event.type() == QEvent.Type.ShortcutOverride
         if is_shortcut and isinstance(event, QKeyEvent) and self._key_action(event) is not None:
             event.accept()

@@ -182,7 +182,7 @@ def paint_path(
 
 
 def paint_place(painter: QPainter, path: QPainterPath, third: str, view: ViewTransform) -> None:
-    """A dashed box around the third of a seam that needs a look."""
+    """Draw a dashed box around the third of a seam that a person should check."""
     box = transform_of(view).mapRect(third_box(path, third)).adjusted(-_ROOM_PX, -_ROOM_PX, _ROOM_PX, _ROOM_PX)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     for ink, style in ((_DARK, Qt.PenStyle.SolidLine), (QColor(_LOOK), Qt.PenStyle.DashLine)):

@@ -199,7 +199,7 @@ class Stack:
         return still, tuple(new if new != was else None for new, was in zip(row, old))
 
     def _paint_kept(self, scene: PaintScene, font: QFont) -> None:
-        """Paint all that stands still into the kept layer."""
+        """Paint everything static into the cached layer."""
         ratio = scene.shown.ratio
         size = QSize(*(max(round(side * ratio), 1) for side in scene.shown.size))
         if self._kept is None or self._kept.size() != size:
