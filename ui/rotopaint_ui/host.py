@@ -1,4 +1,4 @@
-"""What the panel asks of the program it lives in. Standard library only."""
+"""The interface of the program that hosts the panel. Standard library only."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _HOST_VARIABLES = ("PYTHONHOME", "PYTHONSTARTUP", "QT_PLUGIN_PATH", "QT_QPA_PLAT
 
 @dataclass(frozen=True, slots=True)
 class PlateChoice:
-    """The plate that is chosen in the host: its path, its frames, and its colour space.
+    """A plate selected in the host: its path, its frames, and its colour space.
 
-    `frames` is `FIRST-LAST`; None is the whole plate. `colourspace` None leaves it to the file.
+    `frames` is `FIRST-LAST`, None the whole plate; `colourspace` None: the file decides.
     """
 
     source: str
@@ -53,14 +53,14 @@ class Host(Protocol):
 
     @property
     def name(self) -> str:
-        """What the artist calls it."""
+        """The host's name, as artists know it."""
 
     @property
     def export_label(self) -> str:
-        """What its Export button promises."""
+        """The label of its Export button."""
 
     def engine(self) -> Engine:
-        """Where the engine runs. Raises UsageError when no suitable Python is found."""
+        """The engine's interpreter. Raises: UsageError where no suitable Python is found."""
 
     def chosen_plate(self) -> PlateChoice | None:
         """The plate that is selected in the host, if any."""
@@ -72,8 +72,8 @@ class Host(Protocol):
 def find_engine(*, own_python: bool) -> Engine:
     """The engine of this installation.
 
-    `$ROTOPAINT_PYTHON` wins. `own_python` says that the running interpreter is an ordinary Python with the product's
-    packages; inside a host it is not, and the environment in which the product is installed is used instead.
+    `$ROTOPAINT_PYTHON` comes first. With `own_python` the running interpreter is an ordinary Python with the product's
+    packages; otherwise, inside a host, the engine is the environment in which the product is installed.
     """
     folders = package_folders()
     named = os.environ.get(PYTHON_VARIABLE)
@@ -100,7 +100,8 @@ def package_folders() -> tuple[str, ...]:
 
 
 def _pythons_near(package: Path) -> Sequence[Path]:
-    """Where it lies: `PREFIX/lib/python3.x/site-packages/rotopaint_ai`, Windows' form of it, or a checkout."""
+    """Paths of Python beside an installed `PREFIX/lib/python3.x/site-packages/rotopaint_ai`, Windows' form of it, or a
+    checkout."""
     folder = package.parent
     is_installed = folder.name in ("site-packages", "dist-packages")
     prefixes = list(folder.parents)[:3] if is_installed else [folder / ".venv", folder / "venv"]

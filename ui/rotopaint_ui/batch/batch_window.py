@@ -33,7 +33,7 @@ _BUTTONS = ("Add plates", "Open jobs file", "Start", "Stop", "Retry failed", "Up
 
 
 class BatchWindow(QWidget):
-    """A queue of runs. `path` keeps it; `engine` says where runs are made."""
+    """A queue of runs, stored at `path`; `engine` returns the engine's interpreter."""
 
     shot_wanted = Signal(object)  # the QueuedShot to open in the panel
 
@@ -64,14 +64,14 @@ class BatchWindow(QWidget):
         return self._running is not None
 
     def add(self, shots: Iterable[QueuedShot]) -> None:
-        """Put shots at the end of the queue."""
+        """Add shots at the end of the queue."""
         try:
             self._show_queue(self.queue.added(shots))
         except RotopaintError as error:
             self.say(str(error))
 
     def add_path(self, path: str) -> None:
-        """Put a plate, or the shot of a project, at the end of the queue."""
+        """Add a plate, or the shot of a project, at the end of the queue."""
         try:
             shot = queues.shot_of_project(path) if is_project(path) else queues.shot_of(path)
         except RotopaintError as error:
@@ -113,7 +113,7 @@ class BatchWindow(QWidget):
             self.say(f"Not written: {error}")
 
     def say(self, text: str) -> None:
-        """One line below the table."""
+        """Show one line below the table."""
         self.line.setText(text)
 
     def shut_down(self) -> None:
@@ -174,7 +174,7 @@ class BatchWindow(QWidget):
     # --- the queue
 
     def _show_queue(self, changed: Queue) -> None:
-        """Show a queue, and keep it."""
+        """Show a queue, and store it."""
         is_kept = [_settings_of(shot) for shot in changed.shots] == [_settings_of(shot) for shot in self.queue.shots]
         self.queue = changed
         self.table.show_queue(changed)
@@ -258,12 +258,12 @@ class BatchWindow(QWidget):
     # --- the window system
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Plates and jobs files may be dropped."""
+        """Accept plates and jobs files."""
         if event.mimeData().hasUrls():
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Every dropped file or folder is a shot; a jobs file brings its own."""
+        """Add a shot for every dropped file or folder; for a jobs file, its shots."""
         for path in [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]:
             if path.lower().endswith((".yaml", ".yml")):
                 self.open_jobs(path)
@@ -281,5 +281,5 @@ def _as_started(shot: QueuedShot) -> QueuedShot:
 
 
 def _settings_of(shot: QueuedShot) -> QueuedShot:
-    """A shot without the values that change with every frame."""
+    """A shot's settings, without the values that change with every frame."""
     return replace(shot, done=0, eta_s=None)

@@ -11,7 +11,7 @@ from rotopaint_ui.session.shot_files import shot_name
 
 
 def queue_open_shot(session: ShotSession, choice: PlateChoice | None, pack: str | None) -> QueuedShot:
-    """The shot that is open, from In to Out, with its crop boxes and this pack.
+    """The open shot from In to Out, with its crop boxes and this pack, as an entry of the queue.
 
     Raises: UsageError without a plate, and for frames that cannot be run.
     """

@@ -68,7 +68,7 @@ class QueuedShot:
         return words + [word for name, value in options if value is not None for word in (name, value)]
 
     def took(self, facts: Mapping[str, Any]) -> QueuedShot:
-        """The shot after an event of its run."""
+        """The shot updated by an event of its run."""
         event = facts["event"]
         if event == "started":
             return replace(self, total=int(facts.get("total", 0)), done=int(facts.get("done", 0)))
@@ -88,7 +88,7 @@ class Queue:
     shots: tuple[QueuedShot, ...] = field(default_factory=tuple)
 
     def added(self, shots: Iterable[QueuedShot]) -> Queue:
-        """With more shots at the end; names stay different, one output folder is never written by two."""
+        """The queue with shots added at the end; names are made unique, so that each output folder has one writer."""
         rows = list(self.shots)
         for shot in shots:
             if any(row.out == shot.out for row in rows):
@@ -101,12 +101,12 @@ class Queue:
         return Queue(tuple(rows))
 
     def removed(self, names: Iterable[str]) -> Queue:
-        """Without some shots; one that is running stays."""
+        """The queue without some shots; a running shot stays."""
         gone = set(names)
         return Queue(tuple(shot for shot in self.shots if shot.name not in gone or shot.status is QueueStatus.RUNNING))
 
     def moved(self, name: str, by: int) -> Queue:
-        """With a shot earlier or later."""
+        """The queue with a shot moved up or down."""
         rows = list(self.shots)
         at = self.index(name)
         row = rows.pop(at)
@@ -121,7 +121,7 @@ class Queue:
         raise KeyError(name)
 
     def changed(self, name: str, change: Callable[[QueuedShot], QueuedShot]) -> Queue:
-        """With one shot changed."""
+        """The queue with one shot replaced."""
         return Queue(tuple(change(shot) if shot.name == name else shot for shot in self.shots))
 
     def next(self) -> QueuedShot | None:
@@ -131,7 +131,7 @@ class Queue:
         return next(iter([*waiting, *again]), None)
 
     def ended(self, name: str, code_is_good: bool, message: str) -> Queue:
-        """After a run: done, some frames failed, stopped or failed, as its last line says."""
+        """The queue after a run, whose last line tells whether it is done, incomplete, stopped or failed."""
         status = QueueStatus.FAILED
         if message.startswith("Stopped"):
             status = QueueStatus.STOPPED
@@ -141,7 +141,7 @@ class Queue:
         return self.changed(name, lambda shot: replace(shot, status=status, message=text, eta_s=None))
 
     def retried(self, names: Iterable[str] | None = None) -> Queue:
-        """Failed, incomplete and stopped shots wait again; finished frames are kept."""
+        """The queue with failed, incomplete and stopped shots waiting again; finished frames are kept."""
         wanted = None if names is None else set(names)
         again = (QueueStatus.FAILED, QueueStatus.FRAMES_FAILED, QueueStatus.STOPPED)
 
@@ -174,7 +174,7 @@ def write_queue(path: Path, queue: Queue) -> None:
 
 
 def read_queue(path: Path) -> Queue:
-    """The queue in such a file; a run that was under way counts as stopped. Raises UsageError in one line."""
+    """The queue in a file; a run that was in progress counts as stopped. Raises: UsageError, one line."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         if value["format"] != FORMAT:
@@ -185,7 +185,7 @@ def read_queue(path: Path) -> Queue:
 
 
 def jobs_file(queue: Queue, out: str) -> str:
-    """The queue as a jobs file for `rotopaint batch`, in JSON, which is YAML too; `out` holds a folder per shot."""
+    """The queue as a jobs file for `rotopaint batch`, in JSON, which is valid YAML; `out` holds a folder per shot."""
     rows = []
     for shot in queue.shots:
         options = {name: getattr(shot, name) for name in _OPTIONS if getattr(shot, name) is not None}
@@ -195,7 +195,7 @@ def jobs_file(queue: Queue, out: str) -> str:
 
 
 def shot_of(plates: str) -> QueuedShot:
-    """A shot for plates that were dropped: the face is looked for, results go beside the plates' folder."""
+    """A shot for a plate that was dropped: the model finds the face, results go beside the plate's folder."""
     path = Path(plates)
     folder = path if path.is_dir() else path.parent
     name = _BAD.sub("_", folder.name if path.is_dir() else path.name.split(".")[0] or folder.name)
@@ -219,7 +219,7 @@ def shot_of_project(path: str) -> QueuedShot:
 
 
 def shot_of_job(row: Mapping[str, Any]) -> QueuedShot:
-    """A shot of a jobs file, as the engine has read it."""
+    """A shot of a jobs file, from the engine's reply."""
     shot = QueuedShot(str(row["name"]), str(row["plates"]), str(row["out"]), tuple(map(str, row["crops"])))
     model, frames, colourspace, project, face = (row.get(name) for name in _OPTIONS)
     return replace(shot, model=model, frames=frames, colourspace=colourspace, project=project, face=face)

@@ -29,7 +29,7 @@ _INK = {QueueStatus.FRAMES_FAILED: "#ffb46b", QueueStatus.FAILED: "#ff9d7a", Que
 
 
 class QueueTable(QTreeWidget):
-    """A row per shot; several can be chosen."""
+    """A row per shot; several can be selected."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ INK = "#e6e9ef"
 
 
 def paint_label(painter: QPainter, at: QPointF, text: str, *, is_right: bool = False, ink: str = INK) -> None:
-    """Small text on a dark plate; `at` is its top-left corner, or its top-right one."""
+    """Draw small text in a dark box; `at` is its top-left corner, with `is_right` its top-right one."""
     painter.save()
     painter.setFont(resize_font(painter.font(), 0.9))
     size = painter.fontMetrics().size(0, text)

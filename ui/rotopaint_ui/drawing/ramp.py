@@ -1,4 +1,4 @@
-"""Colours of doubt: blue - white - orange, which people who confuse red and green tell apart."""
+"""The colours of expected errors: blue - white - orange, which colour-blind people can tell apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a document and a frozen view to strokes on a QPainter. Nothing here knows of widgets or mice."""
+"""Draws a document on a QPainter from a frozen view. It knows no widgets and no mouse."""
 
 from __future__ import annotations
 
@@ -52,14 +52,15 @@ class ViewTransform:
         return QRectF(self.to_screen(x, y), self.to_screen(x + width, y + height))
 
     def zoomed(self, factor: float, about: QPointF) -> ViewTransform:
-        """The view magnified about a screen point."""
+        """The view magnified about a point of the screen."""
         zoom = min(max(self.zoom * factor, 0.02), 64.0)
         share = zoom / self.zoom
         x, y = about.x() - (about.x() - self.x) * share, about.y() - (about.y() - self.y) * share
         return ViewTransform(zoom, x, y, self.aspect)
 
     def snapped(self, ratio: float) -> ViewTransform:
-        """The view moved by less than a device pixel so that magnified plate pixels begin on device pixels."""
+        """The view moved by less than a device pixel, so that the edges of magnified plate pixels lie on device
+        pixels."""
         if self.zoom * ratio < 1.0:
             return self
         return ViewTransform(self.zoom, round(self.x * ratio) / ratio, round(self.y * ratio) / ratio, self.aspect)
@@ -67,7 +68,7 @@ class ViewTransform:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """What is drawn over the plate."""
+    """Which overlays are drawn on the plate."""
 
     splines: bool = True
     landmarks: bool = True
@@ -79,14 +80,14 @@ class Overlay:
 
 
 def resize_font(font: QFont, factor: float) -> QFont:
-    """The font in another size, whichever unit a style has set it in."""
+    """The font scaled by `factor`, at least 8 px high, whether its size was set in points or in pixels."""
     changed = QFont(font)
     changed.setPixelSize(max(round(QFontInfo(font).pixelSize() * factor), 8))
     return changed
 
 
 def colours_of(document: RotoDocument, own: Mapping[str, str] = MappingProxyType({})) -> dict[str, QColor]:
-    """One colour for each shape: cyan for seams, violet for the rest, in the document's order; or people's `own`."""
+    """A colour per shape in the document's order: people's `own`, else cyan for seams and violet for the rest."""
     found: dict[str, QColor] = {}
     counts = {"seam": 0, "matte": 0}
     for shape in document.shapes:
@@ -112,7 +113,7 @@ def painter_path_of(points: Points, closed: bool, view: ViewTransform) -> QPaint
 
 
 def paint_matte(painter: QPainter, shape: RotoShape, frame: int, view: ViewTransform, colour: QColor) -> None:
-    """A shape's matte as a tint, with its feather as a lighter edge."""
+    """Tint a shape's matte, with its feather as a lighter edge."""
     points = shape.at(frame)
     if not points or not shape.is_visible(frame):
         return
@@ -140,7 +141,7 @@ def paint_matte(painter: QPainter, shape: RotoShape, frame: int, view: ViewTrans
 
 
 def _paint_feather(painter: QPainter, path: QPainterPath, colour: QColor, width: float) -> None:
-    """A band of some screen pixels outside a closed path, nothing inside it."""
+    """Draw a band of some screen pixels along the outside of a closed path."""
     pen = QPen(colour, 2 * width)
     pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
     outside = QPainterPath(path)
@@ -161,7 +162,7 @@ def paint_handles(
     *,
     size: float = HANDLE_PX,
 ) -> None:
-    """Control points of the selected shape; tangents only at the selected points, which are filled and larger."""
+    """Draw the selected shape's control points; selected ones are filled, larger, and have their tangents."""
     for index in sorted(selected):
         if index < len(points):
             _paint_tangents(painter, points[index], view)
@@ -193,7 +194,7 @@ def _paint_tangents(painter: QPainter, point: ControlPoint, view: ViewTransform)
 
 
 def paint_landmarks(painter: QPainter, landmarks: Sequence[Landmark | None], view: ViewTransform) -> None:
-    """Landmarks as small crosses."""
+    """Draw landmarks as small crosses."""
     for landmark in landmarks:
         if landmark is None:
             continue
@@ -205,7 +206,7 @@ def paint_landmarks(painter: QPainter, landmarks: Sequence[Landmark | None], vie
 
 
 def paint_uncertainty(painter: QPainter, landmark: Landmark, view: ViewTransform) -> None:
-    """The expected error of a landmark as a circle, where it is large enough to see."""
+    """Draw a landmark's expected error as a circle, if it is large enough to see."""
     radius = landmark.expected_error_px * view.zoom
     if radius > 4.0:
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -215,7 +216,7 @@ def paint_uncertainty(painter: QPainter, landmark: Landmark, view: ViewTransform
 
 
 def paint_crop(painter: QPainter, box: QRectF, *, is_key: bool) -> None:
-    """The crop box: corners strong, edges thin; dashed where it is between hand-drawn ones."""
+    """Draw the crop box with strong corners and thin edges; dashed where it is interpolated."""
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.setPen(QPen(QColor(0, 0, 0, 140), 3.0))
     painter.drawRect(box)
@@ -239,13 +240,13 @@ def _segment_points(points: Points, closed: bool) -> list[tuple[ControlPoint, Co
 
 
 def widths_of(shape: RotoShape, frame: float) -> Widths:
-    """How far an open shape reaches at each control point: its profile, else its one width on both sides."""
+    """The reach of an open shape to each side at each control point: its profile, or half its width."""
     half = (DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px) / 2
     return shape.widths_at(frame) or (StrokeWidth(half, half, shape.feather_px),) * len(shape.at(frame))
 
 
 def feather_widths(widths: Widths) -> Widths:
-    """Where the feather of a stroke ends."""
+    """The reach to each side of each control point including its feather."""
     return tuple(StrokeWidth(row.left_px + row.feather_px, row.right_px + row.feather_px) for row in widths)
 
 
@@ -277,7 +278,7 @@ def stroke_of(points: Points, widths: Widths, taper: tuple[float, float], view: 
 
 
 def _width_at(widths: Widths, lengths: Sequence[float], index: int) -> tuple[float, float]:
-    """How far a stroke reaches to the left and right at a place of its sampled line."""
+    """A stroke's reach to the left and right at a place of its sampled line."""
     segment = min(index // _STEPS, max(len(widths) - 2, 0))
     a, b = widths[segment], widths[min(segment + 1, len(widths) - 1)]
     start, end = lengths[segment * _STEPS], lengths[min((segment + 1) * _STEPS, len(lengths) - 1)]

@@ -1,4 +1,4 @@
-"""Slow reading and writing off the screen's thread. Only values go in and come out."""
+"""Slow reading and writing in a thread. Only values go in and come out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rotopaint_ai.errors import RotopaintError
 
 
 class BackgroundTask(QObject):
-    """One piece of work at a time, in a thread; what it gave, or the error that it raised, comes back as a signal."""
+    """One piece of work at a time in a thread; its result, or the error that it raised, comes as a signal."""
 
     done = Signal(object)
     failed = Signal(str)
@@ -27,7 +27,7 @@ class BackgroundTask(QObject):
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, work: Callable[[], Any]) -> None:
-        """Do some work; what was begun before is waited for."""
+        """Start the work, after waiting for earlier work to end."""
         self.wait()
         self._thread = threading.Thread(target=self._run_work, args=(work,), daemon=True)
         self._thread.start()

@@ -25,7 +25,7 @@ STATE_FOLDER = ".rotopaint"  # the state that a run leaves for a resumed run
 
 
 def run_frames(session: ShotSession, choice: PlateChoice, *, ignores_range: bool = False) -> tuple[int, ...] | None:
-    """The plate's frames that a run is for: those that the host points at, between In and Out; None: all of them.
+    """The plate's frames that a run is for: the host's range between In and Out; None: all frames.
 
     Raises: UsageError where none is left.
     """
@@ -39,9 +39,9 @@ def run_frames(session: ShotSession, choice: PlateChoice, *, ignores_range: bool
 
 
 def frames_argument(plate: PlateFacts, choice: PlateChoice, frames: Collection[int] | None) -> str | None:
-    """Frames of a run as `--frames` takes them: those of `run_frames`, else what the host points at; None: all.
+    """The value of `--frames`: `run_frames`, or the host's range; None: all frames.
 
-    The panel opens the sequence of a file that was dropped on it; on a command line that file is one image.
+    The panel opens the sequence of a file that was dropped on it; on a command line such a file is one picture.
     """
     if frames is None and (choice.frames is not None or not plate.is_named_by_frame):
         return choice.frames
@@ -56,7 +56,7 @@ def run_command(
     preferences: Preferences,
     frames: Collection[int] | None = None,
 ) -> list[str]:
-    """A run of some frames, or of all; what people have done stands, where a project keeps it."""
+    """The command of a run of some frames, or of all; with a project, people's edits are kept."""
     assert session.plate is not None
     words = ["run", session.plate.source, "--out", str(session.out), "--events"]
     if session.out is not None and _goes_on(session.out, session.plate.frames if frames is None else frames):
@@ -79,7 +79,7 @@ def run_command(
 
 
 def _goes_on(out: Path, frames: Collection[int]) -> bool:
-    """Whether a run of these frames was begun in a folder; what else may have changed the engine says itself."""
+    """Whether a folder holds an unfinished run of these frames; the engine itself reports what else has changed."""
     try:
         job = json.loads((out / STATE_FOLDER / "job.json").read_text(encoding="utf-8"))
         return bool(job["frames"] == [summarise(frames)])
@@ -96,10 +96,10 @@ def clean_command(
     *,
     patch: bool,
 ) -> list[str]:
-    """Some frames of the clean plate again, each seam with its own settings, and touch-up laid over them.
+    """The command that renders frames of the clean plate again, with each seam's settings and the touch-up.
 
-    All of it is read from the project where one keeps it, else from files that are written here. `patch`: the paint
-    alone as well, premultiplied RGBA.
+    The project supplies both where there is one, else files that are written here. `patch`: also write the paint alone,
+    as premultiplied RGBA.
     """
     assert session.plate is not None
     assert session.out is not None
@@ -111,7 +111,7 @@ def clean_command(
 
 
 def _what_to_paint(session: ShotSession) -> list[str]:
-    """Shapes, settings of seams and touch-up."""
+    """The arguments for shapes, settings of seams and touch-up."""
     if session.project.path is not None:
         return ["--project", str(session.project.path), "--leave-project"]
     assert session.out is not None
@@ -127,7 +127,7 @@ def _what_to_paint(session: ShotSession) -> list[str]:
 
 
 def matte_command(shapes: Path, out: Path, preferences: Preferences) -> list[str]:
-    """Mattes of every shape."""
+    """The command that draws the mattes of all shapes."""
     return ["matte", str(shapes), "--out", str(out), "--events", *_thread_words(preferences)]
 
 
@@ -139,7 +139,7 @@ def rig_command(
     names: Collection[str],
     frames: Collection[int] | None = None,
 ) -> list[str]:
-    """The plate without a rig under some closed shapes of a document's file, into a folder of its own."""
+    """The command that removes a rig under some closed shapes of a document's file, into a folder of its own."""
     assert session.plate is not None
     assert session.out is not None
     words = ["clean", session.plate.source, str(shapes), "--out", str(session.out / RIG_FOLDER), "--events"]
@@ -152,7 +152,7 @@ def rig_command(
 
 
 def write_settings(path: Path, seams: Mapping[str, SeamSettings]) -> None:
-    """The settings of seams as `rotopaint clean --settings` reads them."""
+    """Write the seams' settings in the form that `rotopaint clean --settings` reads."""
     rows = {
         name: {"method": seam.method, "grain": seam.grain, "strength": seam.strength} for name, seam in seams.items()
     }

@@ -49,7 +49,7 @@ KEPT_BYTES = 256 << 20  # frames kept as the file's own codes, so that a new loo
 
 
 class Decoder:
-    """Open plates by name, and the frames last read."""
+    """The open plates by name, and the frames read last."""
 
     def __init__(self) -> None:
         self._plates: dict[str, Plate] = {}
@@ -106,7 +106,7 @@ class Decoder:
         return {**size, "window": name}, b""
 
     def close(self) -> None:
-        """Close the plates and give memory back."""
+        """Close the plates and free memory."""
         for plate in self._plates.values():
             plate.close()
         self._outlet.close()
@@ -154,7 +154,7 @@ def plate_facts(plate: Plate) -> dict[str, Any]:
 
 
 def develop(frame: Frame, look: LookKey) -> Array:
-    """A frame for the screen: uint8 (H, W, 3) of the display window; black where there is no data."""
+    """A frame as shown on the screen: uint8 (H, W, 3) of the display window; black where there is no data."""
     shown = _screen_codes(frame, look)
     if shown.shape[2] == 1:
         shown = np.repeat(shown, 3, axis=2)
@@ -170,7 +170,7 @@ def develop(frame: Frame, look: LookKey) -> Array:
 
 
 def one_channel(frame: Frame, channel: str) -> Frame:
-    """A frame with only one channel: `R`, `G`, `B`, `A` (0 where the file has none) or `luma`; all of it for `RGB`."""
+    """A frame reduced to one channel: `R`, `G`, `B`, `A` (0 where the file has none) or `luma`; `RGB` keeps all."""
     if channel in ("R", "G", "B"):
         row = min("RGB".index(channel), frame.codes.shape[2] - 1)
         return replace(frame, codes=np.ascontiguousarray(frame.codes[..., row : row + 1]))
@@ -183,7 +183,7 @@ def one_channel(frame: Frame, channel: str) -> Frame:
 
 
 def _alpha_of(frame: Frame) -> Array:
-    """Coverage of the data window, uint8 (H, W): shown as it is, whatever the look."""
+    """The alpha of the data window, uint8 (H, W); exposure and view do not apply to it."""
     rows, columns = frame.codes.shape[:2]
     nothing = np.zeros((rows, columns), np.uint8)
     if frame.path is None:
@@ -203,7 +203,7 @@ def _bounds_of(spec: Any) -> tuple[int, int, int, int]:
 
 
 def _screen_codes(frame: Frame, look: LookKey) -> Array:
-    """The data window's codes through a table where colour space and view act per channel, else pixel by pixel."""
+    """The data window's screen codes, by a table where colour space and view act per channel, else pixel by pixel."""
     codes = frame.codes
     if look[2] != colour.DISPLAY["view"] or frame.colourspace not in colour.CURVES:
         return _to_screen(frame.rgb, look)
@@ -261,7 +261,7 @@ def _view_of(request: Mapping[str, Any]) -> LookKey:
 
 
 def _channel_of(request: Mapping[str, Any]) -> tuple[str, int]:
-    """The requested channel, and the factor by which the picture may be smaller than the plate."""
+    """The requested channel, and the factor by which the picture may be reduced."""
     channel, proxy = (*request["look"], "RGB", 1)[3:5]
     return str(channel), int(proxy)
 

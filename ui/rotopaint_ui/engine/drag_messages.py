@@ -19,7 +19,7 @@ MarkRow = Sequence[Landmark | None]
 
 
 def fill_hidden(question: LandmarkDrag) -> tuple[list[list[float]], list[list[float]]]:
-    """Positions of all landmarks before and after a drag; a hidden one is interpolated from neighbouring frames."""
+    """Positions of all landmarks before and after a drag; hidden ones are interpolated from other frames."""
     marks = question.document.landmarks
     hidden = [index for index, mark in enumerate(question.before) if mark is None]
     guess = _guess_places(marks, question.frame, question.before, hidden)
@@ -54,7 +54,7 @@ def _place_of_mark(mark: Landmark | None, guess: tuple[float, float] | None) -> 
 def _guess_places(
     marks: LandmarkKeys, frame: int, here: MarkRow, hidden: Sequence[int]
 ) -> dict[int, tuple[float, float]]:
-    """Where hidden landmarks are likely to be: as in the nearest frame that shows them, moved with the head."""
+    """Likely positions of hidden landmarks: those of the nearest frame that shows them, moved with the head."""
     guess: dict[int, tuple[float, float]] = {}
     near = sorted(marks.keys, key=lambda each: (abs(each - frame), each))
     for index in hidden:

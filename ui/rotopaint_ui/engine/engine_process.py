@@ -1,7 +1,7 @@
 """One process of the engine at a time: lines go in, JSON objects come out. Qt and standard library only.
 
-The decoder, the live engine, the export worker and every run are such processes. A crash or a long answer of theirs
-never freezes the host: nothing here waits but `shut_down`.
+The decoder, the live engine, the export worker and every run are such processes. When one crashes or answers slowly,
+the host does not freeze: only `shut_down` waits.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Ending = Literal["close", "terminate", "kill"]  # its input, by a signal it may 
 
 
 class EngineProcess(QObject):
-    """Runs the engine's Python. Signals come in the screen's thread.
+    """Runs the engine's Python. Signals arrive in the GUI thread.
 
-    `payload_field` names the field of an object that tells how many bytes follow its line; they come with the object.
-    Lines that are not JSON objects are ignored, because libraries also write to standard output.
+    `payload_field` names the field of an object that gives the number of bytes after its line; they are delivered with
+    the object. Lines that are not JSON objects are ignored, because libraries also write to standard output.
     """
 
     received = Signal(dict, bytes)
@@ -50,7 +50,7 @@ class EngineProcess(QObject):
 
     @property
     def complaint(self) -> str:
-        """The end of what it wrote to its error stream, also after it has ended."""
+        """The end of its error output, also after it has ended."""
         return self._complaint.decode("utf-8", "replace")
 
     @property
@@ -85,12 +85,12 @@ class EngineProcess(QObject):
             self._process.write(data)
 
     def close_input(self) -> None:
-        """Say that nothing more will be sent."""
+        """Close the input: nothing more will be sent."""
         if self._process is not None:
             self._process.closeWriteChannel()
 
     def stop(self, patience_ms: int) -> None:
-        """Ask the process to end; kill it when it does not listen. `ended` follows."""
+        """Ask the process to end; kill it after a while if it does not. `ended` follows."""
         if self._process is not None:
             self._process.terminate()
             QTimer.singleShot(patience_ms, self._process, self._process.kill)
@@ -125,7 +125,7 @@ class EngineProcess(QObject):
                 pass
 
     def _take_one(self) -> bool:
-        """Take one object, with its payload, out of the buffer; False where it has not come whole."""
+        """Take one object, with its payload, out of the buffer; False while it is incomplete."""
         if self._header is None:
             end = self._buffer.find(b"\n")
             if end < 0:

@@ -1,4 +1,4 @@
-"""Asks the export worker: one process for one question, so that an old question is dropped by ending its process."""
+"""Asks the export worker, with one process per request: an outdated request is dropped by ending its process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OnReply = Callable[[Mapping[str, Any]], None]
 
 
 class ExportClient(QObject):
-    """One question at a time; a newer one replaces the one that is being answered."""
+    """One request at a time; a newer one replaces the one in progress."""
 
     progressed = Signal(int, int)  # how much of the answer there is, and all of it
 
@@ -37,7 +37,7 @@ class ExportClient(QObject):
 
     @property
     def is_busy(self) -> bool:
-        """Whether an answer is still to come."""
+        """Whether an answer is pending."""
         return self._question is not None
 
     def ask(

@@ -1,4 +1,5 @@
-"""The pictures of the open plates: asks the decoder for them, nearest need first, and keeps what fits in a budget."""
+"""The pictures of the open plates: requests them from the decoder, most urgent first, and caches them within a
+budget."""
 
 from __future__ import annotations
 
@@ -38,13 +39,13 @@ class DisplayLook:
     proxy: int = 1
 
     def json(self) -> list[float | str]:
-        """As the decoder takes it."""
+        """The look in the form of the decoder's requests."""
         return [self.exposure, self.gamma, self.view, self.channel, self.proxy]
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One picture wanted: a thumbnail, or a whole frame."""
+    """A requested picture: a thumbnail, or a whole frame."""
 
     kind: str
     plate: str
@@ -99,16 +100,16 @@ class FrameCache(QObject):
         self._look = look
 
     def set_budget(self, budget_bytes: int) -> None:
-        """Keep no more than this many bytes of whole frames from now on; at least one frame is always kept."""
+        """Limit the memory of whole frames to this many bytes; at least one frame is always kept."""
         self._budget = budget_bytes
         self._trim()
 
     def use(self, engine: Engine) -> None:
-        """Say where the decoder runs."""
+        """Set the engine in which the decoder runs."""
         self._engine = engine
 
     def open(self, plate: str, source: str, colourspace: str | None = None) -> None:
-        """Open a plate under a name; `opened` or `failed` follows. Until it has opened, the one before it stays."""
+        """Open a plate under a name; `opened` or `failed` follows. Until then the previous plate of that name stays."""
         self._n_opens += 1
         request = {"ask": "open", "plate": plate, "source": source, "colourspace": colourspace, "ticket": self._n_opens}
         self._opening[plate] = request
@@ -123,12 +124,12 @@ class FrameCache(QObject):
             self.failed.emit(studio["trouble"])
 
     def ask_choices(self) -> None:
-        """Ask which views the display has and which model packs are installed; `views` and `packs` follow."""
+        """Request the display's views and the installed model packs; `views` and `packs` follow."""
         self._calls += [{"ask": "views"}, {"ask": "packs"}]
         self._send_requests()
 
     def ask_spaces(self) -> None:
-        """Ask which colour spaces a plate may be read in; `spaces` follows."""
+        """Request the colour spaces that a plate can be read in; `spaces` follows."""
         self._calls.append({"ask": "spaces"})
         self._send_requests()
 
@@ -148,13 +149,13 @@ class FrameCache(QObject):
         return str(self._sources[plate]["source"]) if plate in self._sources else ""
 
     def replace_picture(self, plate: str, picture: tuple[int, QImage] | None) -> None:
-        """Show a picture in place of one frame of a plate until another is given, or None: a preview."""
+        """Show another picture, a preview, in place of a frame of a plate; None ends it."""
         self._replaced = {} if picture is None else {(plate, picture[0]): picture[1]}
         if picture is not None:
             self.image_ready.emit(plate, picture[0])
 
     def is_replaced(self, plate: str, frame: int) -> bool:
-        """Whether a frame shows another picture than its own: a preview."""
+        """Whether a preview is shown in place of a frame."""
         return (plate, frame) in self._replaced
 
     def look_of(self, plate: str, frame: int) -> DisplayLook | None:
@@ -168,7 +169,7 @@ class FrameCache(QObject):
         return self.own_image(plate, frame) if shown is None else shown
 
     def own_image(self, plate: str, frame: int) -> QImage | None:
-        """The newest picture of a frame's file, whatever is shown in its place."""
+        """The newest picture of the frame's own file, even while a preview is shown."""
         found = self._images.get((plate, frame))
         if found is not None:
             self._images.move_to_end((plate, frame))
@@ -180,7 +181,7 @@ class FrameCache(QObject):
         return (plate, frame) in self._images
 
     def want(self, frames: Iterable[tuple[str, int]]) -> None:
-        """Replace the wishes for whole frames, the most urgent first."""
+        """Replace the requests for whole frames; the most urgent comes first."""
         wishes = [Wish("frame", plate, frame) for plate, frame in frames if self._lacks(plate, frame)]
         self._wishes = wishes + [wish for wish in self._wishes if wish.kind == "thumb"]
         self._send_requests()
@@ -203,7 +204,7 @@ class FrameCache(QObject):
         return self._thumbs.get(frame)
 
     def want_thumbs(self, frames: Iterable[int]) -> None:
-        """Replace the wishes for thumbnails."""
+        """Replace the requests for thumbnails."""
         wishes = [Wish("thumb", PLATE, frame) for frame in frames if frame not in self._thumbs]
         wishes = [wish for wish in wishes if (PLATE, wish.frame) not in self.broken]
         self._wishes = [wish for wish in self._wishes if wish.kind == "frame"] + wishes
@@ -217,7 +218,7 @@ class FrameCache(QObject):
 
     @property
     def cached_bytes(self) -> int:
-        """Memory that the kept frames take."""
+        """The memory of the cached frames."""
         return sum(image.sizeInBytes() for _, image in self._images.values())
 
     def _lacks(self, plate: str, frame: int) -> bool:
@@ -227,7 +228,7 @@ class FrameCache(QObject):
         return found is None or found[0] != self.look
 
     def _send_requests(self) -> None:
-        """Send what the decoder has room for."""
+        """Send as many requests as the decoder has room for."""
         while len(self._sent) < IN_FLIGHT:
             request = self._next_request()
             if request is None or not self._running():
@@ -337,7 +338,7 @@ class FrameCache(QObject):
         return image.convertToFormat(QImage.Format.Format_RGB32)
 
     def _trim(self) -> None:
-        """Drop the frames seen longest ago until the rest fits."""
+        """Drop the least recently used frames until the rest fits."""
         kept = self.cached_bytes
         while len(self._images) > 1 and kept > self._budget:
             _, (_, image) = self._images.popitem(last=False)
@@ -349,7 +350,7 @@ class FrameCache(QObject):
         self.failed.emit(text)
 
     def _restart_decoder(self, code: int, has_crashed: bool) -> None:
-        """The decoder died: mark the frame that it was reading as broken, and ask a new one for the rest."""
+        """Handle a crash of the decoder: mark the frame that it was reading as broken, and request the others again."""
         culprit = self._sent[0] if self._sent else None
         self._sent.clear()
         self._restarts += 1

@@ -1,7 +1,7 @@
-"""The live engine as the panel sees it: asks it over a pipe, never waits, starts it again when it is lost.
+"""The panel's client of the live engine: asks over a pipe, never waits, restarts the engine when it crashes.
 
-One question is under way at a time. A newer question of a kind replaces an older one that still waits, so that a drag
-never lags behind the hand. Qt and standard library only.
+One request is in progress at a time. A newer request of a kind replaces an older one that still waits, so that a drag
+never lags behind the mouse. Qt and standard library only.
 """
 
 from __future__ import annotations
@@ -50,8 +50,11 @@ class SeamQuestion:
 
 @dataclass(frozen=True, slots=True)
 class SeamPreview:
-    """The region around a frame's seams, painted: corner and size in plate pixels, `picture` RGB 8 bit as the viewer
-    shows it, `matte` 8 bit, rows from top to bottom; how much the seams show before and after."""
+    """The painted region around a frame's seams: corner and size in plate pixels, and each seam's visibility before and
+    after.
+
+    `picture`: RGB, 8 bit, in the viewer's look; `matte`: 8 bit; rows from top to bottom.
+    """
 
     frame: int
     x: int
@@ -67,8 +70,8 @@ class SeamPreview:
 
 @dataclass(frozen=True, slots=True)
 class TaughtKeys:
-    """A shot solved from its corrections: new keys by shape and frame, the frames of each where nobody is sure, and how
-    far off each is likely to be, in pixels."""
+    """The shot as solved from its corrections: new keys by shape and frame, each shape's unsure frames, and expected
+    errors in pixels."""
 
     keys: Mapping[str, Mapping[int, Key]]
     doubtful: Mapping[str, tuple[int, ...]]
@@ -113,13 +116,13 @@ class LiveClient(QObject):
     # --- beginning and ending
 
     def use(self, engine: Engine) -> None:
-        """Say where the engine runs; it starts with the first question."""
+        """Set where the engine runs; it starts with the first request."""
         if engine != self._engine:
             self.shut_down()
             self._engine, self._refusal = engine, ""
 
     def load_pack(self, model: str | None) -> None:
-        """The pack that answers; None is the usual one."""
+        """Load the pack for answers; None: the default one."""
 
         def take(answer: EngineAnswer | None) -> None:
             if answer is not None:
@@ -133,16 +136,16 @@ class LiveClient(QObject):
 
     @property
     def is_busy(self) -> bool:
-        """Whether an answer is awaited."""
+        """Whether an answer is pending."""
         return self._asked is not None or bool(self._waiting)
 
     @property
     def pid(self) -> int:
-        """The engine's process; 0 where none runs."""
+        """The number of the engine's process; 0 where none runs."""
         return self._process.pid
 
     def shut_down(self, how: Ending = "close") -> None:
-        """End the engine; questions that wait get no reply. The next question starts it again."""
+        """End the engine; waiting requests get no reply. The next request starts it again."""
         self._asked = None
         self._waiting.clear()
         self._watch.stop()
@@ -173,7 +176,7 @@ class LiveClient(QObject):
         self._ask_of_state(state, {"ask": "spread", "way": way, "spread": bounds}, take)
 
     def teach(self, state: State, reply: Callable[[TaughtKeys | None], None]) -> None:
-        """The whole shot solved from its corrections and its pictures; `progressed` tells how far it is."""
+        """Request the whole shot solved from its corrections and pictures; `progressed` tells the progress."""
 
         def take(answer: EngineAnswer | None) -> None:
             reply(None if answer is None else _taught_of_answer(answer, wire.take_block(answer["block"])))
@@ -181,7 +184,7 @@ class LiveClient(QObject):
         self._ask_of_state(state, {"ask": "teach"}, take)
 
     def seam(self, question: SeamQuestion, reply: Callable[[SeamPreview | None], None]) -> None:
-        """A frame's seams painted away with some settings."""
+        """Request a frame with its seams painted out with some settings."""
         facts = {
             "ask": "seam",
             "frame": question.frame,
@@ -209,7 +212,8 @@ class LiveClient(QObject):
     # --- the process
 
     def _ask_of_state(self, state: State, facts: EngineAnswer, take: OnAnswer) -> None:
-        """A question about a shot as it stands: the engine reads its project, or a copy that goes with the answer."""
+        """Ask about the shot's state, which the engine reads from the project, or from a copy that is deleted after the
+        answer."""
         try:
             path = self._state_on_disk(state)
         except (RotopaintError, OSError) as error:
@@ -224,7 +228,7 @@ class LiveClient(QObject):
         self._queue_question({**facts, "project": str(path)}, deliver)
 
     def _set_up(self, facts: EngineAnswer, take: OnAnswer) -> None:
-        """A request that must be repeated for every new engine."""
+        """Send a request that every new engine needs again."""
         self._setup[facts["ask"]] = facts
         self._queue_question(facts, take)
 
@@ -290,7 +294,7 @@ class LiveClient(QObject):
             question.take(None)
 
     def _start_again(self) -> None:
-        """The engine has ended: restart it and repeat the request once; the session continues in any case."""
+        """Restart an engine that has ended, and repeat the request once; the session continues in any case."""
         question, self._asked = self._asked, None
         self._watch.stop()
         self._clear_blocks()
@@ -312,7 +316,7 @@ class LiveClient(QObject):
         self._send_next()
 
     def _give_up(self, text: str) -> None:
-        """The engine cannot be started again: answer every waiting question with None."""
+        """Answer every waiting request with None, because the engine cannot be started again."""
         waiting = [*self._waiting.values(), *([self._asked] if self._asked is not None else [])]
         self.shut_down()
         self._refusal = text
@@ -336,7 +340,7 @@ class LiveClient(QObject):
         return path
 
     def _remove_copy(self, path: Path) -> None:
-        """Remove a copy of a state; a project file stays."""
+        """Delete a copy of a state; a project file stays."""
         if path in self._copies:
             self._copies.discard(path)
             shutil.rmtree(path.parent, ignore_errors=True)
@@ -367,7 +371,7 @@ def _seam_preview(answer: EngineAnswer) -> SeamPreview:
 
 
 def _seams_about(question: SeamQuestion) -> RotoDocument:
-    """The seams of one frame, because a preview needs no others."""
+    """The document with the seams of one frame only, which is all that a preview needs."""
     document, frame = question.document, question.frame
     shapes = tuple(_at_frame(shape, frame) for shape in document.shapes if shape.role == "seam" or shape.subtract)
     return replace(document, shapes=shapes, landmarks=type(document.landmarks)())

@@ -38,7 +38,7 @@ class RunWorker(QObject):
 
     @property
     def complaint(self) -> str:
-        """What the last run wrote to its error stream: for diagnostics."""
+        """The last run's error output, for diagnostics."""
         return self.process.complaint
 
     def start(self, engine: Engine, command: Sequence[str]) -> None:
@@ -48,13 +48,13 @@ class RunWorker(QObject):
             self.process.start(engine, ["-m", "rotopaint_ai", *command])
 
     def cancel(self) -> None:
-        """Ask the run to stop after the frames that it is writing; end it when it does not listen."""
+        """Ask the run to stop after the frames that it is writing; kill it after a while if it does not."""
         if self.is_running:
             self._asked_to_stop = True
             self.process.stop(PATIENCE_MS)
 
     def shut_down(self) -> None:
-        """End the run now and wait for it: the panel is going away."""
+        """End the run at once and wait for it; the panel is closing."""
         self.process.shut_down("terminate")
 
     def _take_message(self, value: dict[str, Any], payload: bytes) -> None:

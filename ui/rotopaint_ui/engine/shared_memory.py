@@ -1,8 +1,8 @@
-"""A window of memory that two processes look through: one puts a picture in, the other takes it out. No Qt.
+"""Memory shared by two processes: one writes a picture, the other reads it. No Qt.
 
-A picture through a pipe costs the screen's thread a copy for every few kilobytes (15 ms for 1920 x 1080, 66 ms for 4K,
-measured); through a mapped file it costs one copy. The file lies where files are memory, is named by the process that
-made it, and its name goes as soon as the other one has opened it, so that nothing is left behind by a crash.
+A picture through a pipe costs the GUI thread a copy for every few kilobytes (measured: 15 ms for 1920 x 1080, 66 ms for
+4K); through a mapped file it costs one copy. The file lies on a memory file system. Its name contains the process that
+made it, and is removed as soon as the other process has opened it, so that a crash leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _MEMORY = Path("/dev/shm")  # Linux; elsewhere the system keeps a temporary file
 
 
 class SharedMemoryWriter:
-    """The side that puts pictures in. Makes a larger window when a picture does not fit."""
+    """The writing side. Makes a larger window when a picture does not fit."""
 
     def __init__(self) -> None:
         self._map: mmap.mmap | None = None
         self._path: Path | None = None
 
     def room(self, size: int) -> tuple[memoryview, str] | None:
-        """Memory of `size` bytes to write into, and the window's name; None where there is no such memory left."""
+        """Memory of `size` bytes to write to, and the window's name; None where there is not enough memory."""
         if self._map is None or len(self._map) < size:
             self.close()
             try:
@@ -34,7 +34,7 @@ class SharedMemoryWriter:
         return memoryview(self._map)[:size], str(self._path)
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         if self._map is not None:
             with suppress(BufferError):
                 self._map.close()
@@ -44,7 +44,7 @@ class SharedMemoryWriter:
 
 
 class SharedMemoryReader:
-    """The side that takes pictures out."""
+    """The reading side."""
 
     def __init__(self) -> None:
         self._map: mmap.mmap | None = None
@@ -62,7 +62,7 @@ class SharedMemoryReader:
         return memoryview(self._map)[:size]
 
     def close(self) -> None:
-        """Let go of the window."""
+        """Close the window."""
         if self._map is not None:
             with suppress(BufferError):
                 self._map.close()
@@ -70,7 +70,8 @@ class SharedMemoryReader:
 
 
 def _make_window(size: int) -> tuple[mmap.mmap, Path]:
-    """A new window. Its memory is claimed at once: a write into memory that is not there would end the process."""
+    """Create a window. Its memory is reserved at once, because a write to memory that is missing would kill the
+    process."""
     handle, name = tempfile.mkstemp(prefix="rotopaint-", dir=_MEMORY if _MEMORY.is_dir() else None)
     path = Path(name)
     try:

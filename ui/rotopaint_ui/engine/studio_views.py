@@ -1,6 +1,6 @@
 """Views of the studio's OCIO config, in addition to the built-in ones; they affect only the screen.
 
-A view is called `STUDIO` followed by display and view. Frames, runs and clean plates know nothing of it.
+A view's name is `STUDIO` followed by display and view. Frames, runs and clean plates do not depend on it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def studio_views(config: str | None) -> list[str]:
 def to_studio_view(rgb_linear: Array, view: str, config: str | None) -> Array:
     """Scene-linear (..., 3) as display-referred float32 0..1 through a view of the studio's config; NaN becomes 0.
 
-    Raises UsageError where the config has no such view, or does not say how its colours stand to ACES.
+    Raises: UsageError where the config has no such view, or no conversion from ACES.
     """
     if view not in studio_views(config):
         raise UsageError(f"view '{view}': $OCIO has none of that name; choose another in the list over the viewer")

@@ -33,14 +33,14 @@ class BrushFields:
         self.opacity.valueChanged.connect(lambda value: self._set(opacity=value / 100))
 
     def add_to(self, form: QFormLayout) -> None:
-        """The rows of a form."""
+        """Add the fields to a form."""
         form.addRow(heading("Touch-up"))
         rows: tuple[tuple[str, QWidget], ...] = (("&Brush", self.paints), ("Si&ze", self.size))
         for label, widget in (*rows, ("&Hardness", self.hardness), ("&Opacity", self.opacity)):
             form.addRow(label, widget)
 
     def refresh(self) -> None:
-        """Show the brush as it is."""
+        """Show the brush's present settings."""
         brush = self._session.brush
         self.paints.setCurrentIndex(self.paints.findData(brush.paints))
         put_widget(self.size, round(brush.radius_px, 2))

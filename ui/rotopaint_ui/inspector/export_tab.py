@@ -1,4 +1,4 @@
-"""The Export tab: formats with what each loses, fewer keys before they are written, and what the self-check found."""
+"""The Export tab: formats with what each loses, key reduction, and the results of the self-check."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ExportTab(QWidget):
 
     @property
     def tolerance_px(self) -> float:
-        """Largest deviation that fewer keys may cause; 0 keeps every key."""
+        """The largest deviation that key reduction may cause; 0 keeps every key."""
         return self.tolerance.value() if self.reduces.isChecked() else 0.0
 
     @property
@@ -81,13 +81,13 @@ class ExportTab(QWidget):
 
     @property
     def wants_host(self) -> bool:
-        """Whether the host is handed the shapes."""
+        """Whether the shapes are passed to the host."""
         return self.host.isChecked()
 
     # --- showing
 
     def refresh(self) -> None:
-        """Show the session as it is now; keys are counted again when they have changed."""
+        """Show the session; count keys again when they have changed."""
         document, out = self._session.document, self._session.out
         has_document = document is not None and not self._session.runs.is_live
         self.empty.setVisible(document is None)
@@ -122,7 +122,7 @@ class ExportTab(QWidget):
         self.count.setToolTip("\n".join(f"{name}: {a} \u2192 {b}, {off:.2f} px" for name, (a, b, off) in rows))
 
     def show_running(self) -> None:
-        """An export is under way."""
+        """Show that an export is in progress."""
         self.export.setEnabled(False)
         self.result.setText("Writing, and reading back")
 
@@ -184,7 +184,7 @@ class ExportTab(QWidget):
         self.browse.clicked.connect(self.folder_wanted)
 
     def _arrange_choices(self) -> None:
-        """Choices that scroll; below them, always in sight, the number of keys, Export and what came of it."""
+        """Lay out the choices, which scroll, above the number of keys, Export and its result, which stay visible."""
         choices = QVBoxLayout()
         choices.setSpacing(7)
         keys = QHBoxLayout()
@@ -217,7 +217,7 @@ class ExportTab(QWidget):
 
 
 def training_text(session: ShotSession) -> str:
-    """Which frames training may learn from, and how it gets them."""
+    """Which frames training can use, and how it gets them."""
     path, frames = session.project.path, frames_to_learn_from(session.state)
     if path is None or not frames:
         return "Frames that you correct or accept wait in the project for training."

@@ -52,7 +52,7 @@ class FrameTab(QWidget):
         column.addWidget(self.table, 1)
 
     def refresh(self) -> None:
-        """Show the session as it is now."""
+        """Show the session."""
         rows = self.rows()
         self._empty.setVisible(not rows)
         self._text.setVisible(bool(rows))
@@ -65,7 +65,7 @@ class FrameTab(QWidget):
         self._fill_table()
 
     def _show_note(self) -> None:
-        """The frame's note; one that is being typed stays as long as its frame is shown."""
+        """Show the frame's note; a note that is being typed stays until the frame changes."""
         session = self._session
         self.note.setVisible(session.plate is not None)
         self.note.setReadOnly(session.project.is_read_only)  # nothing is typed that could not be kept
@@ -83,7 +83,7 @@ class FrameTab(QWidget):
             self.note_written.emit(self._noted, self.note.text())
 
     def rows(self) -> list[tuple[str, str]]:
-        """Labels and values of the facts, as shown."""
+        """Labels and values of the shown facts."""
         session, frame = self._session, self._session.frame
         if session.plate is None:
             return []
@@ -186,9 +186,9 @@ class FrameTab(QWidget):
 
 
 def source_at(shape: RotoShape, frame: int, *, has_followed: bool = False) -> str:
-    """Where a shape at a frame comes from: the maker of its key, or the keys it stands between.
+    """The origin of a shape at a frame: the maker of its key, or the keys that it lies between.
 
-    `has_followed`: it followed a landmark that a person placed, or is a person's own.
+    `has_followed`: it followed a landmark that a person placed, or a person drew it.
     """
     key = shape.keys.get(frame)
     if key is not None and key.source == "model" and has_followed:

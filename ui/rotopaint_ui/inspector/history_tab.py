@@ -14,7 +14,7 @@ _AHEAD = QColor("#747b88")
 
 
 class HistoryTab(QWidget):
-    """Steps behind, the one that is shown, and those that redo would bring."""
+    """The steps that can be undone, the current one, and those that can be redone."""
 
     def __init__(self, session: ShotSession) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class HistoryTab(QWidget):
         self.list.itemActivated.connect(self._go_to_item)
 
     def refresh(self) -> None:
-        """Show the session as it is now."""
+        """Show the session."""
         edits = self._session.edits
         known = edits.labels, edits.labels_ahead
         if known == self._shown:

@@ -13,7 +13,7 @@ from rotopaint_ui.session.session import ShotSession
 
 
 class Inspector(QTabWidget):
-    """Tabs over one session; only the one that is seen is kept up to date."""
+    """The tabs of a session; only the visible one is updated."""
 
     def __init__(self, session: ShotSession, host_label: str | None) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Inspector(QTabWidget):
         self.currentChanged.connect(lambda index: self.refresh())
 
     def refresh(self) -> None:
-        """Show the session as it is now."""
+        """Show the session."""
         tab = self.currentWidget()
         assert isinstance(tab, ShapesTab | FrameTab | SeamTab | ExportTab | HistoryTab)
         tab.refresh()

@@ -1,4 +1,5 @@
-"""The Seam tab: the matte of the selected seams, how they are painted away, preview, and the clean plate's frames."""
+"""The Seam tab: the matte of the selected seams, how they are painted out, preview, and the frames of the clean
+plate."""
 
 from __future__ import annotations
 
@@ -51,18 +52,18 @@ class VisibilityMeter(QWidget):
         self.setAccessibleName("Seam visibility")
 
     def sizeHint(self) -> QSize:
-        """Two rows."""
+        """The height of two rows."""
         return QSize(200, 40)
 
     def show_values(self, before: float | None, after: float | None) -> None:
-        """Show these; None where nothing is known."""
+        """Show these values; None: unknown."""
         self.before, self.after = before, after
         measured = [f"{name} {value:.2f}" for name, value in (("plate", before), ("clean", after)) if value is not None]
         self.setAccessibleDescription(", ".join(measured) or "not measured yet")
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """A bar for the plate, a bar for the clean plate."""
+        """Draw a bar for the plate and one for the clean plate."""
         painter = QPainter(self)
         most = max(self.before or 0.0, self.after or 0.0, 2 * _CLEAR)
         for row, (name, value) in enumerate((("plate", self.before), ("clean", self.after))):
@@ -82,7 +83,7 @@ class VisibilityMeter(QWidget):
 
 
 class SeamTab(QWidget):
-    """The settings of the chosen seams. Each change is one undo step and applies to all of them."""
+    """The settings of the selected seams. Each change is one undo step and applies to all of them."""
 
     make_wanted = Signal()
     make_all_wanted = Signal()
@@ -96,12 +97,12 @@ class SeamTab(QWidget):
         self._arrange_fields()
 
     def set_actions(self, preview: QAction) -> None:
-        """The button that shows the painted frame."""
+        """Set the action of the preview button."""
         self.preview.clicked.connect(preview.trigger)
         preview.toggled.connect(self.preview.setChecked)
 
     def refresh(self) -> None:
-        """Show the chosen seams; `mixed` where they differ."""
+        """Show the selected seams; `mixed` where they differ."""
         shapes = self._seams_chosen()
         for box in (self.width_px, self.taper_start, self.taper_end):
             box.setEnabled(any(not shape.closed for shape in shapes))
@@ -193,7 +194,7 @@ class SeamTab(QWidget):
         self.make_all.clicked.connect(self.make_all_wanted)
 
     def _arrange_fields(self) -> None:
-        """Fields that scroll; below them, always in sight, what makes the paint."""
+        """Lay out the fields, which scroll, above the buttons that render, which stay visible."""
         form = QFormLayout()
         form.setVerticalSpacing(7)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
@@ -260,7 +261,7 @@ class SeamTab(QWidget):
     # --- editing
 
     def _edit(self, widget: QDoubleSpinBox | QComboBox) -> None:
-        """One field, for every chosen shape, in one step."""
+        """Change one field of every selected seam in one step."""
         shapes = self._seams_chosen()
         session = self._session
         if not shapes or session.runs.is_live or session.project.refuses() or session.edits.is_gesture_open():

@@ -19,7 +19,7 @@ _ABOUT = "A group: its shapes move by one transform (T). Shapes are dragged into
 
 
 class ShapeTree(QTreeWidget):
-    """A tree with rows that can be dragged; a drop is only reported, the tree itself does not change."""
+    """A tree whose rows can be dragged; a drop is only reported, the tree itself does not change."""
 
     fell = Signal(tuple, object)  # names of shapes, and the group they fell into or None
     switched = Signal(QTreeWidgetItem, int)  # a click on one of the columns `switches`, which selects nothing
@@ -36,7 +36,7 @@ class ShapeTree(QTreeWidget):
         self._groups: dict[str, QTreeWidgetItem] = {}
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Switch an eye or a lock, and leave the selection; else as any list."""
+        """On an eye or a lock, switch it and keep the selection; elsewhere, select."""
         row = self.itemAt(event.position().toPoint())
         column = self.columnAt(round(event.position().x()))
         is_switch = event.button() == Qt.MouseButton.LeftButton and row is not None and column in self._switches
@@ -47,26 +47,26 @@ class ShapeTree(QTreeWidget):
             super().mousePressEvent(event)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """The second of two quick clicks on a switch is one more."""
+        """On an eye or a lock, count as another click."""
         if self.columnAt(round(event.position().x())) in self._switches:
             self.mousePressEvent(event)
         else:
             super().mouseDoubleClickEvent(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Nothing while a switch is pressed: a drag from there is no selection."""
+        """Do not select while an eye or a lock is pressed."""
         if not self._is_switching:
             super().mouseMoveEvent(event)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """End of a press."""
+        """End the press."""
         if self._is_switching:
             self._is_switching = False
         else:
             super().mouseReleaseEvent(event)
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Shapes fell on a row: into its group, or into that of the shape that stands there."""
+        """Report shapes that were dropped on a row, with its group, or the group of its shape."""
         names = tuple(name for row in self.selectedItems() if (name := row.data(0, OWN_NAME)) is not None)
         row: QTreeWidgetItem | None = self.itemAt(event.position().toPoint())
         layer: str | None = None

@@ -1,4 +1,4 @@
-"""The Shapes tab: every shape under Seams or Mattes, with eye, lock, colour, expected error and keys."""
+"""The Shapes tab: every shape under Seams, Mattes or Hold-outs, with eye, lock, colour, expected error and keys."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _EMPTY = "No shapes yet. Drag a box around the face and press Run: shapes come i
 
 
 class ShapesTab(QWidget):
-    """A tree of shapes. Several can be chosen at once: eye, lock and the menu then mean all of them."""
+    """A tree of shapes. Eye, lock and the menu act on all selected shapes."""
 
     def __init__(self, session: ShotSession) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class ShapesTab(QWidget):
         return self._rows[name]
 
     def refresh(self) -> None:
-        """Show the session as it is now; rows are kept while the shapes are the same ones."""
+        """Show the session; rows are rebuilt only when the list of shapes changes."""
         document = self._session.document
         shapes = () if document is None else document.shapes
         self._empty.setVisible(not shapes)
@@ -170,7 +170,7 @@ class ShapesTab(QWidget):
             item.setForeground(ERROR, QBrush(doubt_colour(share).lighter(125)))
 
     def _follow_selection(self) -> None:
-        """The session's selection."""
+        """Select the rows of the session's selection."""
         chosen = self._session.selection.shapes
         if chosen != frozenset(self.chosen_names):
             for each, row in self._rows.items():
@@ -184,7 +184,7 @@ class ShapesTab(QWidget):
     # --- the mouse
 
     def _click(self, item: QTreeWidgetItem, column: int) -> None:
-        """A group that is selected already: its last key was one of its shapes'."""
+        """Select the group again when its row is clicked while one of its shapes is selected."""
         layer = item.data(NAME, OWN_LAYER)
         if layer is not None and self._session.document is not None:
             self._session.select_layer(layer)
@@ -215,7 +215,7 @@ class ShapesTab(QWidget):
         self._session.select(last or (chosen[0] if chosen else None), also=chosen)
 
     def begin_rename(self) -> None:
-        """Type another name for the shape or the group that is selected."""
+        """Edit the name of the selected shape or group."""
         layer = self._context.layer
         row = self.tree.layer_row(layer.name) if layer else self._rows.get(self._session.selection.shape or "")
         if row is not None:
@@ -252,7 +252,7 @@ class ShapesTab(QWidget):
             self.refresh()
 
     def _renamed_face(self, layer: str, given: str) -> bool:
-        """A group that is a face's has the face's name."""
+        """Rename the face whose group this is."""
         session = self._session
         if layer not in face_names(session.state) or not self._context.is_open:
             return False
@@ -278,7 +278,7 @@ class ShapesTab(QWidget):
         menu.popup(self.tree.viewport().mapToGlobal(place))
 
     def colour(self, names: tuple[str, ...], colour: str | None) -> None:
-        """Draw shapes in a colour (#rrggbb) in viewer and list; None goes back to the usual one."""
+        """Set the colour (#rrggbb) of shapes in viewer and list; None: the default one."""
         rest = {name: each for name, each in self._session.colours.items() if name not in names}
         self._session.colours = rest if colour is None else {**rest, **dict.fromkeys(names, colour)}
         self._session.notify()
@@ -291,7 +291,7 @@ class ShapesTab(QWidget):
         dialog.show()
 
     def menu_of(self, names: tuple[str, ...]) -> QMenu:
-        """The menu for the chosen shapes."""
+        """The menu for the selected shapes."""
         session, menu = self._session, QMenu(self)
         others = tuple(name for name in self._rows if name not in names)
         rows = (

@@ -20,13 +20,13 @@ def make_actions(parent: QWidget, keys: Mapping[str, KeySequences]) -> dict[str,
 
 
 def connect_actions(actions: Mapping[str, QAction], handlers: Mapping[str, Callable[[], object]]) -> None:
-    """Let every action call the function of its name."""
+    """Connect every action to the function of its name."""
     for name, action in actions.items():
         action.triggered.connect(lambda checked=False, handler=handlers[name]: handler())
 
 
 def set_action_keys(actions: Mapping[str, QAction], keys: Mapping[str, KeySequences]) -> None:
-    """Give the actions these keys, and say them in their tips."""
+    """Give the actions these keys, and name them in their tooltips."""
     for name, made in actions.items():
         made.setShortcuts([QKeySequence(each) for each in keys[name]])
         made.setToolTip(tip_of(made.text(), keys[name]))

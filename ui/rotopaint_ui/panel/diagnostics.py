@@ -19,7 +19,7 @@ _PACKAGES = ("onnxruntime", "numpy", "opencv-python-headless", "OpenImageIO", "o
 
 
 def diagnostics_text(host: Host, session: ShotSession, messages: Iterable[str], complaint: str) -> str:
-    """Lines for the developers. `complaint` is the engine's last output on its error stream."""
+    """The report for the developers; `complaint` is the end of the engine's error output."""
     lines = [
         f"RotoPaint AI {rotopaint_ai.__version__}, host {host.name}",
         f"Python {sys.version.split()[0]}, Qt {qVersion()}, {platform.platform()}, {n_cores()} cores",

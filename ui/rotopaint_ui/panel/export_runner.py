@@ -20,7 +20,7 @@ from rotopaint_ui.session.session import ShotSession
 
 
 class ExportRunner(QObject):
-    """Works beside the screen; `message_sent` gives a line and its kind for the status."""
+    """Exports in another process; `message_sent` gives a line and its kind for the status."""
 
     message_sent = Signal(str, str)
     mattes_wanted = Signal(object, object)  # the document to be drawn, the folder; `take_mattes` takes the answer

@@ -34,7 +34,7 @@ def arrange(panel: QWidget, widgets: PanelWidgets) -> None:
 
 
 def _fill_splitter(splitter: QSplitter, viewer: QWidget, pane: QWidget) -> None:
-    """Give the viewer all free room; the pane keeps its size."""
+    """Give the viewer all spare room; the pane beside it keeps its size."""
     splitter.addWidget(viewer)
     splitter.addWidget(pane)
     splitter.setStretchFactor(0, 1)

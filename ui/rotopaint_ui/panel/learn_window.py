@@ -37,7 +37,7 @@ class LearnWindow(QWidget):
     pack_made = Signal(str)  # its name
 
     def __init__(self, engine: Callable[[], Engine], parent: QWidget, place: Path | None = None) -> None:
-        """`place`: the folder of packs and of what is kept of lessons; None: the user's own."""
+        """`place`: the folder for packs and training files; None: the user's own."""
         super().__init__(parent, Qt.WindowType.Window)
         self.setObjectName("rotopaint_window")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -52,7 +52,7 @@ class LearnWindow(QWidget):
         Presser(self, closes=True)
 
     def offer(self, project: Path | None, pack: str) -> None:
-        """Show the window, with the project that is open among the others; the new pack starts from `pack`."""
+        """Show the window with the open project in its list; the new pack starts from `pack`."""
         if project is not None:
             self.add_projects([str(project)])
         self._start_from = pack

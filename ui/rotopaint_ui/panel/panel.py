@@ -100,7 +100,7 @@ class Panel(QWidget):
 
     @property
     def choice(self) -> PlateChoice | None:
-        """The source of the open plate, as it was given."""
+        """The source of the open plate, as the caller gave it."""
         return self.opening.choice
 
     @property
@@ -158,13 +158,13 @@ class Panel(QWidget):
     # --- the window system
 
     def event(self, event: QEvent) -> bool:
-        """Handle keys that were released in another window."""
+        """End a view that is shown while a key is held when the window loses the focus, and so misses the release."""
         if event.type() == QEvent.Type.WindowDeactivate:
             self._view.let_go_of_before()
         return super().event(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Plates, projects and shapes may be dropped."""
+        """Accept plates, projects and shapes."""
         if dropped_file(event.mimeData()) is not None:
             event.acceptProposedAction()
 

@@ -46,7 +46,7 @@ class PanelWidgets:
 def make_widgets(
     session: ShotSession, frame_cache: FrameCache, actions: Mapping[str, QAction], host: Host, *, is_app: bool
 ) -> PanelWidgets:
-    """The widgets, not yet laid out; `is_app`: no program stands around the panel."""
+    """The widgets, not yet laid out; `is_app`: the panel runs as a program of its own."""
     canvas = Canvas(session, frame_cache)
     canvas.commands = actions
     overlays = [actions[name] for name in actions if name.startswith("overlay.")]

@@ -18,7 +18,7 @@ from rotopaint_ui.session.shot_files import PlateFacts, Results
 
 
 class ResultHandlers(QObject):
-    """Shows what has come. `plate_opened` and `run_ended` follow when the panel is up to date."""
+    """Shows results in the panel; sends `plate_opened` and `run_ended` once it is up to date."""
 
     plate_opened = Signal()
     run_ended = Signal(bool)
@@ -96,7 +96,7 @@ class ResultHandlers(QObject):
             self.run_ended.emit(is_whole)
 
     def load_pack(self) -> None:
-        """Another pack answers landmark drags."""
+        """Load the chosen pack into the live engine, which then answers landmark drags."""
         if self._services.session.document is not None:
             self._services.live.load_pack(self._widgets.top.chosen_pack)
 
@@ -108,5 +108,5 @@ class ResultHandlers(QObject):
 
 
 def _lasting(source: str) -> str:
-    """A plate's path that means the same in another working directory."""
+    """A plate's path as an absolute path, which holds in any working directory."""
     return source if "://" in source else os.path.abspath(source)

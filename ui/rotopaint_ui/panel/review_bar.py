@@ -65,7 +65,7 @@ class ReviewBar(QFrame):
         self.visits.currentTextChanged.connect(self.visits_changed)
 
     def show_frame(self, plate: PlateFacts | None, frame: int) -> None:
-        """The frame that is shown."""
+        """Show the number of the current frame."""
         self.frame.setEnabled(plate is not None)
         self.frame.blockSignals(True)
         if plate is not None:
@@ -105,12 +105,12 @@ class ReviewBar(QFrame):
             button.style().polish(button)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Labels that have no room give way to their icons, whose tips name them."""
+        """Hide the buttons' labels where they do not fit."""
         super().resizeEvent(event)
         self._fit_labels()
 
     def _fit_labels(self) -> None:
-        """The row is never narrower than its icons; labels show where the reason is whole beside them."""
+        """Show the labels where they and the whole reason fit, else icons only; icons set the least width."""
         self._style_labels(Qt.ToolButtonStyle.ToolButtonIconOnly)
         self.setMinimumWidth(self._wanted_width())
         self._style_labels(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)

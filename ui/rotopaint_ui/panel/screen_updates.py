@@ -91,7 +91,7 @@ class ScreenUpdates(QObject):
             )
 
     def _saved(self) -> tuple[str, str]:
-        """A word that tells whether the work is saved, and the place of the project."""
+        """One word on whether the work is saved, and a sentence that tells where."""
         session = self._services.session
         path, trouble = session.project.path, session.project.trouble
         shapes = "" if session.shapes_file.path is None else session.shapes_file.path.name
@@ -106,7 +106,7 @@ class ScreenUpdates(QObject):
         return "Saved", f"Every gesture is in {path}; {written}"
 
     def _refresh_range(self) -> None:
-        """In and Out, wherever they count."""
+        """Update the widgets that depend on In and Out."""
         span = self._services.session.span
         if self._services.player.range != span:
             self._services.player.set_range(*(span or (None, None)))
@@ -151,14 +151,14 @@ class ScreenUpdates(QObject):
         self._widgets.timeline.update()
 
     def drag_reach(self, reach: SpreadReach, has_let_go: bool) -> None:
-        """The bracket is under the mouse."""
+        """Show the range of the bracket while the mouse drags it."""
         self._services.review.drag(reach, has_let_go)
         self.show_reach()
 
     # --- pictures
 
     def want_frames(self) -> None:
-        """This frame first, in both plates where both are seen; then its neighbours."""
+        """Request this frame first, from both plates if both are visible, then its neighbours."""
         plate, frame = self._services.session.plate, self._services.session.frame
         if plate is None:
             return
@@ -170,12 +170,12 @@ class ScreenUpdates(QObject):
         self._services.frame_cache.want([(name, each) for each in near if each in frames for name in names])
 
     def want_pictures(self) -> None:
-        """Frames and thumbnails."""
+        """Request frames and thumbnails."""
         self.want_frames()
         self._services.frame_cache.want_thumbs(self._widgets.timeline.thumb_frames())
 
     def change_look(self, look: DisplayLook) -> None:
-        """Exposure, gamma or view."""
+        """Apply a change of exposure, gamma or view."""
         self._services.frame_cache.look = look
         for name, action in self._widgets.actions.items():
             if name.startswith("channel."):
@@ -198,12 +198,12 @@ class ScreenUpdates(QObject):
     # --- what is open, and what runs
 
     def show_running(self) -> None:
-        """A job has begun or ended."""
+        """Update the widgets when a job has begun or ended."""
         self._widgets.top.show_running(self._services.jobs.is_running)
         self.refresh_slow()
 
     def show_waiting(self, project: str) -> None:
-        """A project is open whose plate is not there yet: nothing of the shot before it stays on the screen."""
+        """Clear the screen for a project whose plate is missing."""
         if self._services.previewer.is_on:
             self._widgets.actions["preview_seam"].trigger()
         if self._widgets.actions["before"].isChecked():

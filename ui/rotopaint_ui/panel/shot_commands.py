@@ -62,7 +62,7 @@ class ShotCommands:
             dialogs.ask_for_file(self._window, title, self.open_path, beside=self._last_plate())
 
     def open_path(self, path: str, out: Path | None = None) -> None:
-        """Open whatever a path is: a project, shapes that go into the shot that is open, or else a plate."""
+        """Open a project, a file of shapes (into the open shot), or else a plate."""
         if is_project(path):
             if self._may_open():
                 self._services.opening.open_project(Path(path))
@@ -76,7 +76,7 @@ class ShotCommands:
             self.open_plate(PlateChoice(path), out)
 
     def _last_plate(self) -> Path | None:
-        """The plate that was opened last, today or before."""
+        """The plate that was opened last, in this session or an earlier one."""
         recent = self._services.preferences.value.recent
         return Path(recent[0]) if recent else None
 
@@ -121,11 +121,11 @@ class ShotCommands:
         dialogs.ask_for_file(self._window, "Where the plate lies now", self._services.opening.relink)
 
     def ask_for_colourspace(self) -> None:
-        """Offer the colour spaces that the plate may be read in."""
+        """Request the colour spaces that the plate can be read in, to offer them."""
         self._services.frame_cache.ask_spaces()
 
     def offer_colourspaces(self, names: list[str]) -> None:
-        """Names of colour spaces have come: one of them is chosen, or the file decides."""
+        """Offer the colour spaces that have arrived, and the file's own."""
         choice = self._services.opening.choice
         if choice is None or self._services.session.plate is None:
             return
@@ -177,7 +177,7 @@ class ShotCommands:
         self.run(force=True)
 
     def make_clean(self, *, ignores_range: bool = False) -> None:
-        """Paint the frames of the clean plate again that no longer fit, between In and Out."""
+        """Render the clean plate's frames that are out of date, between In and Out."""
         services, choice = self._services, self._services.opening.choice
         if services.session.document is None or choice is None:
             self._say("Nothing to paint away yet: press Run first", "trouble")
@@ -188,11 +188,11 @@ class ShotCommands:
         services.jobs.make_clean(choice, pack, preferences, patch=patch, ignores_range=ignores_range)
 
     def make_all(self) -> None:
-        """Paint all frames of the clean plate again that no longer fit, whatever In and Out are."""
+        """Render all frames of the clean plate that are out of date, whatever In and Out are."""
         self.make_clean(ignores_range=True)
 
     def take_off_rig(self) -> None:
-        """Write the plate without the rig under the closed shapes that are chosen in Shapes."""
+        """Write the plate without the rig under the closed shapes that are selected in Shapes."""
         services, choice = self._services, self._services.opening.choice
         document, chosen = services.session.state.document, self._widgets.inspector.shapes.chosen_names
         closed = [each for each in (document.shapes if document is not None else ()) if each.closed and each.keys]
@@ -250,7 +250,7 @@ class ShotCommands:
         self._exports.export()
 
     def export_by_key(self) -> None:
-        """Show the Export tab; where it is in front already, write."""
+        """Show the Export tab; if it is in front already, export."""
         tab = self._widgets.inspector.export
         if self._services.session.document is None or self._widgets.inspector.currentWidget() is tab:
             self.export()
@@ -259,7 +259,7 @@ class ShotCommands:
         self._say(f"The same keys again, or Export, write to {tab.folder.text()}")
 
     def copy_shapes(self) -> None:
-        """Put the shapes that are chosen in Shapes, else all, on the clipboard as a Roto node for Nuke."""
+        """Copy the shapes selected in Shapes, or all, to the clipboard as a Roto node for Nuke."""
         document, chosen = self._services.session.state.document, self._widgets.inspector.shapes.chosen_names
         if document is None:
             self._say("There are no shapes yet: press Run first")
@@ -312,7 +312,7 @@ class ShotCommands:
         shapes.begin_rename()
 
     def find_face(self) -> None:
-        """Ask the pack where the face is on this frame; its box is a step like one that was drawn."""
+        """Ask the pack where the face is on this frame; its box becomes an undo step, like a drawn one."""
         session = self._services.session
         plate, frame, asked = session.plate, session.frame, session.state
 
@@ -336,7 +336,7 @@ class ShotCommands:
         self._services.live.propose_crop(frame, take)
 
     def save(self) -> None:
-        """Write the shapes now; later changes are compared with them."""
+        """Save the shapes now; later changes are compared with this version."""
         session = self._services.session
         self._services.autosave.save()
         session.keep_version()

@@ -114,7 +114,7 @@ class StatusLine(QFrame):
         self.log.setText(f"\u26a0 {self._n_troubles}" if self._n_troubles else "\u2261")
 
     def show_progress(self, done: int, total: int, note: str) -> None:
-        """Show how far a job is; a bar that only moves where nothing is known yet."""
+        """Show the progress of a job; without numbers, a busy bar."""
         self.progress.setRange(0, total)
         self.progress.setValue(done)
         self.progress.show()

@@ -127,7 +127,7 @@ class TopBar(QFrame):
         self._tell_pack()
 
     def show_plate(self, plate: PlateFacts) -> None:
-        """Name and facts of the open plate."""
+        """Show name and facts of the open plate."""
         self.name.setText(shot_name(plate))
         self.name.setToolTip(plate.source)
         facts = f"{plate.width} x {plate.height}   {plate.first}-{plate.last}   {plate.colourspace}, {plate.bit_depth}"
@@ -139,7 +139,7 @@ class TopBar(QFrame):
         self.facts.setToolTip(f"{plate.source}\n{facts}")
 
     def show_running(self, running: bool) -> None:
-        """Run becomes Stop while a run is under way."""
+        """Turn Run into Stop while a run is in progress."""
         self._is_running = running
         self._label_run()
         self.run.setProperty("running", running)
@@ -152,7 +152,7 @@ class TopBar(QFrame):
             self._label_run()
 
     def show_waiting(self, project: str) -> None:
-        """A project is open whose plate is not there."""
+        """Show the name of a project whose plate is missing."""
         self.name.setText(project)
         self.name.setToolTip(project)
         self.facts.setText("waits for its plate")
@@ -174,7 +174,7 @@ class TopBar(QFrame):
         _polish(self.device)
 
     def show_packs(self, names: Sequence[str]) -> None:
-        """Offer these packs; what is chosen stays."""
+        """Offer these packs; the chosen one stays chosen."""
         chosen = self.pack.currentText()
         self.pack.clear()
         self.pack.addItems([DEFAULT_PACK, *names])
@@ -182,18 +182,18 @@ class TopBar(QFrame):
 
     @property
     def chosen_pack(self) -> str | None:
-        """The pack to run with; None is the default one."""
+        """The pack to run with; None: the default one."""
         text = self.pack.currentText().strip()
         return None if text in ("", DEFAULT_PACK) else text
 
 
 class Slider(QWidget):
-    """A labelled slider over a range of numbers; a double click on it goes back to where it began."""
+    """A labelled slider over a range of numbers; a double click resets it."""
 
     changed = Signal(float)
 
     def __init__(self, label: str, low: float, high: float, start: float, *, steps: int, short: str) -> None:
-        """`short` is the label where room is short."""
+        """`short`: the label to show where the full one does not fit."""
         super().__init__()
         self._low, self._high, self._start, self._steps = low, high, start, steps
         self._slider = QSlider(Qt.Orientation.Horizontal)
@@ -217,7 +217,7 @@ class Slider(QWidget):
 
     @property
     def value(self) -> float:
-        """The number that is set."""
+        """The current number."""
         return self._low + (self._high - self._low) * self._slider.value() / self._steps
 
     def set_value(self, value: float) -> None:
@@ -226,7 +226,7 @@ class Slider(QWidget):
         self._text.setText(f"{self.value:+.2f}" if self._low < 0 else f"{self.value:.2f}")
 
     def show_short(self, is_short: bool) -> None:
-        """Show the short label, or the whole one."""
+        """Show the short label, or the full one."""
         self._name.setText(self._short if is_short else self._label)
 
     def least_width(self) -> int:
@@ -234,11 +234,11 @@ class Slider(QWidget):
         return self._row.minimumSize().width()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Back to where it began."""
+        """Reset to the initial value."""
         self.set_value(self._start)
 
     def eventFilter(self, watched: object, event: object) -> bool:
-        """The slider itself passes its double click on."""
+        """Reset on a double click on the slider itself."""
         if isinstance(event, QMouseEvent) and event.type() == QMouseEvent.Type.MouseButtonDblClick:
             self.set_value(self._start)
             return True
@@ -296,12 +296,12 @@ class ViewBar(QFrame):
             choice.currentTextChanged.connect(self._tell_value)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Labels of the sliders give way to what is under the mouse, as buttons of the review row do to its reason."""
+        """Shorten the sliders' labels where the values under the mouse need the room."""
         super().resizeEvent(event)
         self._fit_labels()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The readout has another width."""
+        """Fit the row again when the readout changes its width."""
         if event.type() == QEvent.Type.Resize:
             self._fit_readout()
         return False
@@ -327,7 +327,7 @@ class ViewBar(QFrame):
         return sliders + choices + buttons + gaps
 
     def show_readout(self, text: str) -> None:
-        """Show the values under the mouse; where room is short, all values of the plate are hidden first."""
+        """Show the values under the mouse; where they do not fit, hide the plate's values first."""
         self._values = text
         self._fit_readout()
 
@@ -342,7 +342,7 @@ class ViewBar(QFrame):
 
     @property
     def look(self) -> DisplayLook:
-        """The look that is set."""
+        """The current exposure, gamma, view, channel and proxy."""
         return DisplayLook(
             round(self.exposure.value, 3),
             round(self.gamma.value, 3),
@@ -352,7 +352,7 @@ class ViewBar(QFrame):
         )
 
     def show_views(self, names: Sequence[str]) -> None:
-        """Offer these views; what is chosen stays."""
+        """Offer these views; the chosen one stays chosen."""
         chosen = self.look.view
         self.view.blockSignals(True)
         self.view.clear()
@@ -381,7 +381,7 @@ class ViewBar(QFrame):
 
 
 class ToolStrip(QScrollArea):
-    """Tools and jumps, one below the other; where room is short smaller, then in two columns that the wheel moves."""
+    """Tools and jumps in one column; where they do not fit, with smaller icons, then in two columns that scroll."""
 
     def __init__(self, groups: Sequence[Sequence[QAction]]) -> None:
         super().__init__()
@@ -408,7 +408,7 @@ class ToolStrip(QScrollArea):
             self._fits_in(2)
 
     def _fits_in(self, n_columns: int) -> bool:
-        """Whether all buttons are in sight in so many columns, which are shown then, with icons as large as may be."""
+        """Place the buttons in `n` columns with the largest icons that fit; False where none do."""
         self._place(n_columns)
         self._show_size(_ICON_PX, _STRIP_GAP_PX)
         n_rows = sum(-(-len(group) // n_columns) for group in self._groups)
@@ -463,6 +463,6 @@ def _with_name(widget: W, name: str) -> W:
 
 
 def _polish(widget: QWidget) -> None:
-    """Look at the style sheet again: a property has changed."""
+    """Apply the style sheet again after a property has changed."""
     widget.style().unpolish(widget)
     widget.style().polish(widget)

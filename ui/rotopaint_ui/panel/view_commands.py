@@ -30,7 +30,7 @@ class ViewCommands:
     # --- the viewer
 
     def take_tool(self, name: str) -> None:
-        """Choose a tool of the viewer; the clone brush is of use only where its paint is seen."""
+        """Choose a tool of the viewer; for the clone brush, also show the clean plate."""
         actions, state = self._widgets.actions, self._services.session.state
         self._widgets.canvas.tool = name
         if name == "clone" and not self._services.previewer.is_on and state.document is not None:
@@ -56,7 +56,7 @@ class ViewCommands:
             action.setChecked(canvas.is_on(name))
 
     def show_clean(self) -> None:
-        """Wipe, or flip to the clean plate, as the buttons say."""
+        """Apply the buttons for wipe and flip."""
         actions, canvas = self._widgets.actions, self._widgets.canvas
         canvas.show_wipe(actions["wipe"].isChecked())
         canvas.shows_clean = actions["flip"].isChecked()
@@ -222,11 +222,11 @@ class ViewCommands:
         self._set_range(None, self._services.session.frame)
 
     def clear_range(self) -> None:
-        """All frames again."""
+        """Clear In and Out."""
         self._set_range(None, None)
 
     def _set_range(self, first: int | None, last: int | None) -> None:
-        """Set one end of the range; without an end the whole shot."""
+        """Set In or Out; if neither remains, the range is the whole shot."""
         session = self._services.session
         plate, span = session.plate, None
         if plate is None:
@@ -243,7 +243,7 @@ class ViewCommands:
     # --- review
 
     def worst(self, direction: int) -> None:
-        """Go to the next frame of N, or back; show the reason for that frame."""
+        """Go to the next (1) or previous (-1) frame to review, and show the reason."""
         session, review = self._services.session, self._services.review
         if review.step(direction):
             self._say(self._widgets.timeline.tip(session.frame).replace("\n", ", ") + self._note_on_selection())
@@ -255,7 +255,7 @@ class ViewCommands:
             self._say("Press Run first")
 
     def _note_on_selection(self) -> str:
-        """Words on a selection, by which alone N goes."""
+        """A note that N visits only frames of the selected shape, where that is so."""
         session, visits = self._services.session, self._services.review.visits
         shape = session.shape
         if shape is None or visits not in (Visits.SEAMS, Visits.WORST):
@@ -277,7 +277,7 @@ class ViewCommands:
         inspector.frame.note.selectAll()
 
     def lengthen_reach(self, by: int) -> None:
-        """Let the correction reach some frames further on both sides."""
+        """Extend the range of the correction by some frames at both ends."""
         self._services.review.lengthen(by)
         self._updates.show_reach()
 
@@ -308,7 +308,8 @@ class ViewCommands:
             self._widgets.actions["full_screen"].trigger()
 
     def _say_step(self, what: str, label: str | None, *, has_none: bool) -> None:
-        """Report an undo or redo. `has_none` means no step; for a step that failed the reason was shown already."""
+        """Report an undo or redo. Without a label: `has_none` where there is no step; otherwise the reason is shown
+        already."""
         is_held = self._services.session.edits.is_dragging or self._widgets.canvas.is_held
         if label is not None:
             self._say(f"{what}: {label}")

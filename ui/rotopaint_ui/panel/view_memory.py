@@ -42,7 +42,7 @@ class ViewMemory:
         }
 
     def restore(self) -> None:
-        """Look at the shot as when its project was left; once for each opening."""
+        """Restore the view that was stored with the project; once for each opening."""
         session, note = self._session, self._session.view_note
         session.view_note = {}
         if session.plate is None or not note:
@@ -82,17 +82,17 @@ class ViewMemory:
 
 
 def rectangle(area: QRect) -> list[int]:
-    """Left, top, width, height."""
+    """A window's rectangle as (left, top, width, height)."""
     return [area.x(), area.y(), area.width(), area.height()]
 
 
 def pane_px(splitter: QSplitter) -> int:
-    """How wide or high the pane beside the viewer is; 0 while it is hidden."""
+    """The size of the pane beside the viewer along the splitter; 0 while it is hidden."""
     return splitter.sizes()[1]
 
 
 def give_pane(splitter: QSplitter, px: int) -> None:
-    """Give the pane beside the viewer a size; the viewer has the rest."""
+    """Set the size of the pane beside the viewer, which gets the rest."""
     splitter.setSizes([max(sum(splitter.sizes()) - px, 0), px])
 
 

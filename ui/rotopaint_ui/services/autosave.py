@@ -14,10 +14,10 @@ from rotopaint_ui.session.shapes_file import SavedShapes
 
 
 class Autosave(QObject):
-    """Writes the session's document. `may_write` says no while a run writes the same file.
+    """Writes the session's document. `may_write` returns False while a run writes the same file.
 
-    Where somebody else has the project, nothing is written. `failed` then names the owner, once automatically and on
-    every request.
+    While somebody else has the project, nothing is written; `failed` names the owner, once automatically and at every
+    request.
     """
 
     kept = Signal()
@@ -63,7 +63,7 @@ class Autosave(QObject):
         self.save()
 
     def _write_beside(self) -> None:
-        """Write in a thread, because a long shot takes a second and the artist continues."""
+        """Write in a thread: a long shot takes a second."""
         session, document, path = self._session, self._session.document, self._session.shapes_file.path
         if session.project.refusal is not None:
             if session.project.refusal != self._refused:

@@ -14,8 +14,7 @@ REFRESH_MS = 3000
 
 
 class CleanPlate(QObject):
-    """Opens the clean plate of the session's shot in the frame cache: without seams, or without the rig, whichever was
-    written last."""
+    """Opens the shot's newest clean plate in the frame cache: the one without seams, or the one without the rig."""
 
     def __init__(self, session: ShotSession, frame_cache: FrameCache, parent: QObject) -> None:
         super().__init__(parent)
@@ -29,7 +28,7 @@ class CleanPlate(QObject):
             self._rest.start()
 
     def open(self) -> None:
-        """Read the folder again; there is no message while it does not exist."""
+        """Read the folder again; no message where it does not exist."""
         self._rest.stop()
         out = self._session.out
         if out is None or self._session.plate is None:

@@ -50,7 +50,7 @@ class Importer(QObject):
         self._reading.start(work)
 
     def wait(self) -> None:
-        """Wait for files that are being read."""
+        """Wait until the files that are being read are done."""
         self._reading.wait()
 
     def _take_shapes(self, found: tuple[str, RotoDocument, tuple[str, ...]]) -> None:

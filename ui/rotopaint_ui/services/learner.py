@@ -99,7 +99,7 @@ def _probe_step() -> LessonStep:
 
 
 class TrainingProbe(QObject):
-    """Whether training is installed beside an engine; asked of it once, without waiting."""
+    """Whether the engine's Python has training installed; asks once and never blocks."""
 
     answered = Signal()
 
@@ -111,7 +111,7 @@ class TrainingProbe(QObject):
         self._is_there: bool | None = None
 
     def ask(self, engine: Callable[[], Engine]) -> bool:
-        """True where it is known to be there; the first call begins to look."""
+        """Whether training is known to be installed; the first call starts the check and returns False."""
         if self._is_there is None and not self._process.is_running:
             try:
                 self._process.start(engine(), _probe_step().words)
@@ -120,7 +120,7 @@ class TrainingProbe(QObject):
         return bool(self._is_there)
 
     def shut_down(self) -> None:
-        """End it now."""
+        """End the check at once."""
         self._process.shut_down("kill")
 
     def _take_probe(self, is_there: bool) -> None:
@@ -166,7 +166,7 @@ class Learner(QObject):
             self._process.stop(PATIENCE_MS)
 
     def shut_down(self) -> None:
-        """End it now and wait: the panel is going away."""
+        """End the training process at once and wait for it; the panel is closing."""
         self._lesson = None
         self._process.shut_down("terminate")
 
@@ -242,7 +242,7 @@ def _engine_words(*words: str) -> tuple[str, ...]:
 
 
 def _holds_out(dataset: Path) -> bool:
-    """Whether a data set has validation frames; true where it cannot be read, as that is reported elsewhere."""
+    """Whether a data set has validation frames. True where it cannot be read: another step reports that."""
     try:
         lines = (dataset / "samples.jsonl").read_text(encoding="utf-8").splitlines()
         return any(json.loads(line)["split"] == "val" for line in lines)

@@ -23,10 +23,11 @@ BEAT_MS = 5_000
 
 
 class Opening(QObject):
-    """`opened` when a plate is in the session, `put_back` when its pictures are there again after another was refused.
+    """Opens plates and projects into the session. `choice` is the source of the plate in the session, as it was asked
+    for.
 
-    `message_sent` gives a line and its kind; `waits` that a project is open without its plate. `choice` is the plate
-    that is in the session, as somebody asked for it.
+    `opened`: a plate is in the session. `put_back`: another plate was refused, and the old one's pictures are loaded
+    again. `waits`: a project is open without its plate. `message_sent` gives a line and its kind.
     """
 
     opened = Signal(object)
@@ -60,7 +61,8 @@ class Opening(QObject):
     def _ask_to_open(
         self, choice: PlateChoice, out: Path | None, crop: tuple[int, CropBox] | None, *, is_own: bool
     ) -> None:
-        """`is_own`: the plate is meant for the project that waits, and no other shot is to be opened for it."""
+        """Ask the decoder for a plate; `is_own`: it must be the waiting project's plate, and must not open a new
+        shot."""
         try:
             self._frames.use(self._engine())
         except RotopaintError as error:
@@ -99,7 +101,7 @@ class Opening(QObject):
             self._is_relinking = True
 
     def read_as(self, colourspace: str | None) -> None:
-        """Set the colour space of the open project's plate; None leaves it to the file."""
+        """Set the colour space of the open project's plate; None: the file decides."""
         if self.choice is None or self._session.project.path is None:
             self.message_sent.emit("Open a plate first", "trouble")
             return
@@ -111,7 +113,7 @@ class Opening(QObject):
         return f"{text}. File, Relink the plate tells where it lies now" if self._session.project.awaits_plate else text
 
     def keep(self, results: Results | None) -> None:
-        """After the results of an earlier run were read: store every step in the project file from now on."""
+        """Store every step in the project file from now on; called after the results of an earlier run were read."""
         session = self._session
         if session.project.path is None:
             try:
@@ -173,7 +175,7 @@ class Opening(QObject):
             self.message_sent.emit(f"{path.name} was closed: {plate.name} is not its plate", "plain")
 
     def _put_back(self) -> None:
-        """The refused plate's pictures are in the frame_cache: those of the plate that is in the session come back."""
+        """Show the session's plate again, whose pictures are loaded after another plate was refused."""
         self._crop = None
         self._frames.forget(PLATE)
         if self.choice is not None:

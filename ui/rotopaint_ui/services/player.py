@@ -16,10 +16,10 @@ MEASURE_S = 1.0
 
 
 class Player(QObject):
-    """Steps the session through the plate, or a range of it, from the last frame on to the first.
+    """Steps the session through the plate, or a range of it, in a loop.
 
-    At every tick the frame that is due by the clock is shown where it is decoded, else the newest decoded one since the
-    frame that is shown; else the picture stays. The screen never waits for the disk.
+    Each tick shows the frame that is due. If it is not decoded yet, the newest decoded frame since the shown one is
+    shown, or the picture stays. The screen never waits for the disk.
     """
 
     measured = Signal(float, int)  # frames shown in a second, frames dropped in it; 0, 0 when playing ends
@@ -51,7 +51,7 @@ class Player(QObject):
 
     @property
     def range(self) -> tuple[int, int] | None:
-        """The frames that are played, both included; None is all of the plate."""
+        """The range of frames to play, both ends included; None: the whole plate."""
         return self._range
 
     def set_range(self, first: int | None, last: int | None) -> None:

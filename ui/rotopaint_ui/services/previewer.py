@@ -66,7 +66,7 @@ class Previewer(QObject):
         self.shown.emit(preview)
 
     def _lay_preview(self) -> None:
-        """Lay the preview over the plate's picture as soon as that has come in the same look."""
+        """Lay the preview over the plate's picture once that has arrived in the same look."""
         if self._preview is None:
             return
         look, preview = self._preview

@@ -30,7 +30,7 @@ _MARKS: Mapping[Visits, Mark] = {Visits.NEEDS_WORK: "needs work", Visits.REJECTE
 
 
 class ReviewLoop:
-    """Works on a session; `say` puts a line in the status."""
+    """Review commands on a session; `say` shows a line in the status."""
 
     def __init__(self, session: ShotSession, say: Say) -> None:
         self.visits = Visits.SEAMS
@@ -45,7 +45,7 @@ class ReviewLoop:
         self._moved_in: RotoDocument | None = None
 
     def refresh(self) -> None:
-        """Look at the session again."""
+        """Update after a change of the session."""
         session = self._session
         self._look_at_answer()
         state = session.state
@@ -58,7 +58,7 @@ class ReviewLoop:
         self.reach = self._own or self._proposed()
 
     def reset(self) -> None:
-        """Another shot."""
+        """Start again for another shot."""
         self.reach = self._own = self.moved = self.before = self._asked = None
         self._seen = ()
 
@@ -114,7 +114,7 @@ class ReviewLoop:
         return [frame for frame in sorted(chosen) if session.run.hold_of(frame)[0] == frame]
 
     def reason(self) -> str:
-        """Why the shown frame needs a look; empty without a reason."""
+        """Why the shown frame should be reviewed; empty where there is no reason."""
         session, run, frame = self._session, self._session.run, self._session.frame
         if session.plate is None or frame in session.review.settled_frames(session.reviewed_shapes()):
             return ""
@@ -138,7 +138,7 @@ class ReviewLoop:
     # --- marks
 
     def mark(self, mark: Mark) -> None:
-        """Judge this frame, with its hold; the same judgement again takes it back."""
+        """Set the review mark of this frame and its hold; the same mark again removes it."""
         session = self._session
         if session.plate is None:
             return
@@ -146,7 +146,7 @@ class ReviewLoop:
         session.review.mark(self._frames_on_disk(session.frame), None if same else mark)
 
     def _frames_on_disk(self, frame: int) -> list[int]:
-        """A frame and its hold, less what is missing on disk: there is nothing to look at."""
+        """The frames of a frame's hold, without those that are missing on disk."""
         plate, held = self._session.plate, self._session.hold_frames(frame)
         return [] if plate is None else [frame for frame in held if frame in plate.frames]
 
@@ -180,20 +180,20 @@ class ReviewLoop:
     # --- spread and refit
 
     def drag(self, reach: SpreadReach, has_let_go: bool) -> None:
-        """Drag the bracket; a correction that is spread already is spread again on release."""
+        """Set the range of the bracket; on release, a correction that was spread is spread again."""
         self.reach = self._own = reach
         if has_let_go and reach.is_spread:
             self.spread(reach.way)
 
     def lengthen(self, by: int) -> None:
-        """Both ends by keyboard."""
+        """Move both ends of the range, by keyboard."""
         plate = self._session.plate
         if self.reach is not None and plate is not None:
             self.drag(self.reach.longer(by, plate.first, plate.last), has_let_go=False)
             self._session.say(f"Reaches {self.reach.first}-{self.reach.last}")
 
     def carry(self, way: str) -> None:
-        """Carry corrections to other frames, by a way of `spreads.SPREADS`."""
+        """Carry corrections to other frames by one of the methods of `spreads.SPREADS`."""
         (self.spread if spread_way(way).needs == "range" else self.refit)(way)
 
     def spread(self, way: str = RANGE) -> None:

@@ -44,8 +44,8 @@ _BEGINS = {
 
 
 class ShotJobs(QObject):
-    """`message_sent` gives a line and its kind; `progressed` done, total and a note; `ended` the job and if it is
-    whole."""
+    """`message_sent` gives a line and its kind; `progressed` done, total and a note; `ended` the job's name and whether
+    it finished."""
 
     message_sent = Signal(str, str)
     progressed = Signal(int, int, str)
@@ -124,7 +124,7 @@ class ShotJobs(QObject):
         patch: bool,
         ignores_range: bool = False,
     ) -> None:
-        """Paint the frames again that no longer fit the shapes, between In and Out or all of them.
+        """Render the clean plate's frames that are out of date, between In and Out or all of them.
 
         `patch`: also write the paint as a separate layer.
         """
@@ -195,7 +195,8 @@ class ShotJobs(QObject):
             handed.cleanup()
 
     def _is_refused(self) -> bool:
-        """Whether a drag is in progress or the shot's folder belongs to somebody else; shows which."""
+        """Whether nothing may start, because a drag is in progress or somebody else has the shot's folder; shows the
+        reason."""
         if self._session.edits.is_gesture_open():
             return True
         why = self._session.project.refusal
@@ -228,7 +229,7 @@ class ShotJobs(QObject):
     # --- events
 
     def _take_run_event(self, facts: Mapping[str, Any]) -> None:
-        """One object of the event stream; fields that this version does not know are left alone."""
+        """Take one object of the event stream; fields that this version does not know are ignored."""
         event = facts["event"]
         if self._kind == RUN:
             self._session.runs.take_event(facts)
@@ -263,7 +264,7 @@ class ShotJobs(QObject):
             self.painted.emit(frame)
 
     def _show_soon(self) -> None:
-        """Show the run's new shapes soon."""
+        """Show the run's new shapes after a short delay."""
         if not self._live.isActive():
             self._live.start()
 
@@ -304,7 +305,7 @@ class ShotJobs(QObject):
             session.keep_run()
 
     def _take_results(self, results: Results) -> None:
-        """Take the results that were read, of an earlier run or of the run that has just ended."""
+        """Take the results that were read: an earlier run's, or those of the run that has just ended."""
         session, outcome = self._session, self._outcome
         self._outcome = ""
         if results.out != session.out:

@@ -78,7 +78,7 @@ class Teacher(QObject):
         return self._asked is not None
 
     def teach(self, choice: PlateChoice, pack: str | None) -> None:
-        """Start; where there are no corrections or it runs already, only a message is shown."""
+        """Start; without corrections, or while it runs, only a message is shown."""
         if not self._may_begin():
             return
         try:
@@ -90,7 +90,8 @@ class Teacher(QObject):
         self.live.teach(self._session.state, self._take)
 
     def learn(self, choice: PlateChoice, pack: str | None) -> None:
-        """Train a pack beside the project on what is corrected, from `pack`, then read the shot with it."""
+        """Train a pack beside the project on its corrections, starting from `pack`, then teach the shot with its
+        predictions."""
         if not self._may_begin():
             return
         try:
@@ -116,14 +117,14 @@ class Teacher(QObject):
             self._say_stopped()
 
     def forget(self) -> None:
-        """Another shot is open."""
+        """Drop everything about the shot, because another is open."""
         self.learner.shut_down()
         self.stop()
         self._offered = self._found = None
         self._used, self._marked = {}, frozenset()
 
     def shut_down(self) -> None:
-        """End the engine; what it works on is left."""
+        """End the engine, and drop its work."""
         self._end()
         self.learner.shut_down()
         self._training.shut_down()
@@ -146,7 +147,7 @@ class Teacher(QObject):
         return text
 
     def offers_learning(self) -> bool:
-        """Whether corrections repeat themselves over so many poses that a pack can learn them, where training is."""
+        """Whether corrections repeat themselves over enough poses to train a pack, and training is installed."""
         if self._new_repetition(LEARN) is None:
             return False
         session = self._session
@@ -154,7 +155,7 @@ class Teacher(QObject):
         return len(poses) >= ENOUGH_POSES and self._training.ask(self._engine)
 
     def _new_repetition(self, what: str) -> tuple[str, int] | None:
-        """A correction that was repeated since the last time, and the number of repetitions."""
+        """A correction that repeats itself since Teach (or Learn) was last used, and how often; None without one."""
         state, session = self._session.state, self._session
         if state.document is None or state.predicted is None or self.is_running:
             return None
@@ -183,7 +184,7 @@ class Teacher(QObject):
         self.progressed.emit(0, 0, "")
 
     def _pack_of_shot(self) -> str | None:
-        """The pack of the shot's current predictions, where it was trained on this shot."""
+        """The pack that made the shot's current predictions, if it was trained on this shot."""
         project, predicted = self._session.project, self._session.state.predicted
         if project.path is None or predicted is None or not project.is_learnt(predicted):
             return None
@@ -191,7 +192,7 @@ class Teacher(QObject):
         return str(folder) if folder.is_dir() else None
 
     def _prepare(self, choice: PlateChoice, pack: str | None) -> None:
-        """Send plate and pack to the engine, which keeps its readings where they are the same."""
+        """Send plate and pack to the engine, which keeps its predictions where both are the same."""
         self.live.use(self._engine())
         if self._shot != (choice, pack):
             self._shot = choice, pack
@@ -203,7 +204,7 @@ class Teacher(QObject):
             self.progressed.emit(round(1000 * share), 1000, doing)
 
     def _end_training(self, is_made: bool, text: str) -> None:
-        """The end of training: a pack, or the reason why there is none."""
+        """Handle the end of training: a pack, or the reason for none."""
         asked, session = self._asked, self._session
         if asked is None or self._lesson is None:
             return
@@ -232,7 +233,7 @@ class Teacher(QObject):
         self.message_sent.emit(text, "trouble")
 
     def _keep_own_marks(self) -> None:
-        """A mark that was taken back, or made another one, is a person's from then on."""
+        """Forget Teach's own marks that a person has changed since."""
         marks = self._session.state.marks
         self._marked = frozenset(frame for frame in self._marked if marks.get(frame) == "needs work")
 
@@ -319,7 +320,7 @@ def _edits_by_hand(document: RotoDocument) -> dict[tuple[str, int], Key | Landma
 
 
 def summary_of(moved: KeyDiff, session: ShotSession, doubtful: Mapping[str, Collection[int]], n_marked: int) -> str:
-    """What teaching has changed, of which shapes, and which it is not sure of, in one line."""
+    """One line on what teaching has changed, in which shapes, and where it is unsure."""
     frames = [frame for frame, px in moved.by_frame.items() if px >= SEEN_PX]
     total = 0 if session.plate is None else len(session.plate.frames)
     unsure = ", ".join(session.names.of(name) for name, rows in doubtful.items() if rows)

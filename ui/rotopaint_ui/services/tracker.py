@@ -94,7 +94,7 @@ class ShapeTracker(QObject):
             self.message_sent.emit("Track: stopped, nothing was changed", "plain")
 
     def forget(self) -> None:
-        """Another shot is open."""
+        """Drop the tracking, because another shot is open."""
         self.stop()
 
     def shut_down(self) -> None:
@@ -166,7 +166,7 @@ class ShapeTracker(QObject):
         self._tell_end(set().union(*keys.values()), facts)
 
     def _take_group(self, facts: _Facts, layer: Layer) -> None:
-        """The track of a group, where the group has not changed since."""
+        """Store the track of a group, unless the group was changed meanwhile."""
         document = self._session.state.document
         if document is None or layer not in document.layers:
             self.message_sent.emit("Track once more: the group was changed meanwhile", "trouble")
@@ -181,7 +181,7 @@ class ShapeTracker(QObject):
         self._tell_end(track.keys() - {self._start}, facts, "correct it there with T")
 
     def _tell_end(self, frames: Collection[int], facts: _Facts, cure: str = "key it there, track again") -> None:
-        """Say how many frames were followed, how sure, and where not; trouble where the surface was found on none."""
+        """Report how many frames were tracked, how surely, and which were not; trouble if none was."""
         unsure = {int(frame): px for frame, px in facts["unsure"].items()}
         text = f"Track: {len(frames)} frame{'s'[: len(frames) != 1]} followed"
         if unsure:

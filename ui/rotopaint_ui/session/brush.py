@@ -16,7 +16,8 @@ _REVEALED: Mapping[BrushSource, StrokeSource] = {"clone": None, "plate": PLATE, 
 
 @dataclass(frozen=True, slots=True)
 class Brush:
-    """`clone` copies what was clicked, the others bring back this frame's plate, or its clean plate without strokes.
+    """The settings of the touch-up brush. `clone` copies pixels; the others restore this frame's plate, or its clean
+    plate without strokes.
 
     `radius_px` in plate pixels; `hardness` and `opacity` as in strokes.
     """

@@ -25,7 +25,7 @@ KeysReply = Callable[[Mapping[str, Mapping[int, Key]] | None], None]
 
 @dataclass(frozen=True, slots=True)
 class LandmarkDrag:
-    """A question to the engine: how do the shapes of a frame move when its landmarks go from `before` to `after`?"""
+    """A question to the engine: how do a frame's shapes move when its landmarks go from `before` to `after`?"""
 
     frame: int
     before: LandmarkRow
@@ -71,7 +71,7 @@ class CorrectionEdits:
     # --- landmarks
 
     def move_landmarks(self, frame: int, places: Mapping[int, Place]) -> None:
-        """Put landmarks somewhere, inside a gesture; the shapes follow when the engine has answered."""
+        """Move landmarks during a gesture; the shapes follow when the engine has answered."""
         edits = self._edits
         before = edits.before_gesture.document
         if before is None:
@@ -85,7 +85,7 @@ class CorrectionEdits:
             self.live.drag(question, lambda shapes: self._follow_landmarks(question, shapes))
 
     def finish(self) -> None:
-        """End the drag: it becomes one step, once the engine has answered for the last position."""
+        """End the drag; it becomes one step once the engine has answered for the last position."""
         if self._asked is None:
             self._edits.commit()
         else:
@@ -98,17 +98,17 @@ class CorrectionEdits:
 
     @property
     def is_ending(self) -> bool:
-        """Whether the hand has let go, and only the engine's last answer is waited for."""
+        """Whether the mouse is released and only the engine's last answer is missing."""
         return self._is_ending
 
     def settle(self) -> None:
-        """Before another edit: end a drag with the shown state if its last answer has not arrived."""
+        """Before another edit: end a drag at once, with the shown state, if its last answer is missing."""
         if self._is_ending:
             self._asked, self._is_ending = None, False
             self._edits.commit()
 
     def forget(self) -> None:
-        """Forget a drag that was cancelled."""
+        """Drop a drag that was cancelled."""
         self._asked, self._is_ending = None, False
 
     def _follow_landmarks(self, question: LandmarkDrag, shapes: Mapping[str, Points] | None) -> None:
@@ -141,7 +141,7 @@ class CorrectionEdits:
         return known[3]
 
     def spread(self, frame: int, first: int, last: int, way: str = RANGE) -> None:
-        """Spread the correction at `frame` over `first` to `last`, in one step when it is computed; human keys stay."""
+        """Spread the correction at `frame` over `first` to `last`, in one step once it is computed; human keys stay."""
         if self._refuses():
             return
         held = self._hold_of(frame)
@@ -157,9 +157,9 @@ class CorrectionEdits:
         self._ask_for_keys(way, None)
 
     def carry_on(self, before: RotoDocument, frames: Collection[int] | None) -> None:
-        """After a run of some frames (None: of all): carry on again what had been carried on in the document before it.
+        """After a run of some frames (None: of all), repeat on them the spreads that `before` has.
 
-        A step each, that changes these frames alone. `pipeline.save_to_project` does so outside the panel.
+        Each spread is one step and changes these frames alone. Outside the panel `pipeline.save_to_project` does this.
         """
         state = self._edits.state
         if state.predicted is not None:

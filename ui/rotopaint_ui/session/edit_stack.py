@@ -19,22 +19,23 @@ LET_GO = "Let go of the drag first, or leave it with Esc"
 
 
 class PendingAnswer(Protocol):
-    """What the end of a gesture may have to wait for: the engine's last answer."""
+    """The engine's last answer, for which the end of a gesture may have to wait."""
 
     def finish(self) -> None:
-        """The gesture ends once the answer has come."""
+        """End the gesture once the answer has arrived."""
 
     def settle(self) -> None:
-        """The gesture ends now, with what is shown, if it only waits for the answer."""
+        """If only the answer is missing, end the gesture now with what is shown."""
 
     def forget(self) -> None:
-        """The gesture was taken back."""
+        """Drop the answer, because the gesture was cancelled."""
 
 
 class EditStack:
     """`changed` is called after every change, `say` with lines for the status.
 
-    `pending` is what gestures wait for; `moved` are called with the states before and after undo or redo.
+    `pending` is the answer that gestures wait for; the functions in `moved` are called with the states before and after
+    undo or redo.
     """
 
     def __init__(self, changed: Callable[[], None], say: Callable[[str], None]) -> None:
@@ -55,7 +56,7 @@ class EditStack:
     def show(
         self, state: State, store: StepStore | None = None, undo: Sequence[Step] = (), redo: Sequence[Step] = ()
     ) -> None:
-        """Show another shot: its state, and the steps of its store (`redo`: the next step last)."""
+        """Show another shot: its state, and the steps of its store (`redo`: the next step is the last item)."""
         self._state, self._gesture, self._burst = state, None, None
         if self.pending is not None:
             self.pending.forget()
@@ -68,7 +69,7 @@ class EditStack:
     # --- edits and gestures
 
     def push(self, label: str, new: State) -> None:
-        """Change to a new state in one undo step. During a drag it does nothing but show a message."""
+        """Change to a new state in one undo step. During a drag, only a message is shown."""
         if self.is_gesture_open():
             self._changed()  # the pressed button shows the real state again
         elif new != self._state:
@@ -85,7 +86,7 @@ class EditStack:
     def begin_burst(self, label: str, what: object) -> bool:
         """Start or continue a gesture of repeated key presses; returns whether it continues.
 
-        It lasts until `end_burst`, until something else is done, or until `what` they move is another thing.
+        It lasts until `end_burst`, until another edit, or until a call with another `what`.
         """
         if self._burst is not None and self._burst == what:
             return True
@@ -103,7 +104,8 @@ class EditStack:
                 self.commit()
 
     def settle(self) -> None:
-        """Before another edit: end key presses and drags with the shown state if their last answer has not arrived."""
+        """Before another edit: end key presses and drags at once, with the shown state, if only an answer is
+        missing."""
         self.end_burst()
         if self.pending is not None:
             self.pending.settle()
@@ -128,7 +130,7 @@ class EditStack:
 
     @property
     def document_before(self) -> RotoDocument | None:
-        """The shapes before the step that undo would take back, where this session has made it."""
+        """The shapes before the step that undo would revert; None unless that step was made in this session."""
         before = self._history.state_before
         return None if before is None else before.document
 
@@ -138,13 +140,13 @@ class EditStack:
         return self._gesture is not None and self._gesture.before is not self._state
 
     def preview(self, new: State) -> None:
-        """Show a state during a gesture; nothing is shown after something else has ended the gesture."""
+        """Show a state during a gesture; does nothing after the gesture was ended by something else."""
         if self._gesture is not None:
             self._state = new
             self._changed()
 
     def commit(self) -> None:
-        """End the gesture; it makes no step where the state is the same as at its start."""
+        """End the gesture as one step; without a change there is no step."""
         step, self._gesture = self._gesture, None
         if step is not None and step.before is not None and step.before != self._state:
             self._state = without_worked(step.before, self._state)
@@ -186,7 +188,7 @@ class EditStack:
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a step to undo, or one is being made."""
+        """Whether there is a step to undo, or a gesture that would become one."""
         return self._history.can_undo or self.is_dragging
 
     @property

@@ -30,16 +30,16 @@ class StepStore(Protocol):
     """The store of all steps, which is the project file."""
 
     def append(self, step: Step, state: State) -> Step:
-        """Keep a step and the state that it led to; the step with its number."""
+        """Store a step and the state that it led to; returns the step with its number."""
 
     def take_back(self, step: Step, state: State) -> State:
         """Undo a step on disk; `state` is the one shown. Returns the state before the step."""
 
     def holds(self, step: Step) -> bool:
-        """Whether a step is on disk, so that its state can be made again."""
+        """Whether a step is on disk, so that its state can be loaded again."""
 
     def do_again(self, step: Step, state: State) -> State:
-        """Redo a step on disk; `step.before` is what redo brings back where it is known."""
+        """Redo a step on disk. `step.before` is the state to restore, where it is known."""
 
 
 class History:
@@ -62,7 +62,7 @@ class History:
 
     @property
     def state_before(self) -> State | None:
-        """The state before the last step, where it is in memory."""
+        """The state before the last step; None where it is not in memory."""
         return self._undo[-1].before if self._undo else None
 
     @property
@@ -76,7 +76,7 @@ class History:
         return tuple(step.label for step in reversed(self._redo))
 
     def clear(self, store: StepStore | None = None, undo: Sequence[Step] = (), redo: Sequence[Step] = ()) -> None:
-        """Start with an empty history, or with the steps of a store (`redo`: the next step last)."""
+        """Start with no steps, or with the steps of a store (`redo`: the next step is the last item)."""
         self.store, self._undo, self._redo = store, list(undo), list(redo)
 
     def push(self, step: Step, state: State) -> None:
@@ -121,7 +121,7 @@ class History:
         return step.label, after
 
     def _let_go(self, steps: list[Step]) -> None:
-        """Drop the state of the step that has just become old from memory, where the store holds it."""
+        """Drop from memory the state of the step that has just become old, if the store holds it."""
         at = len(steps) - 1 - IN_MEMORY
         if at >= 0 and self.store is not None and self.store.holds(steps[at]):
             steps[at] = replace(steps[at], before=None)

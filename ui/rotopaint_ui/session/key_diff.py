@@ -11,7 +11,7 @@ from rotopaint_ai.shapes.roto import Key, RotoDocument
 
 @dataclass(frozen=True, slots=True)
 class KeyDiff:
-    """Keys that an edit moved: by frame, the largest distance in plate pixels of any control point there."""
+    """The keys that an edit moved: per frame, the largest distance of a control point, in plate pixels."""
 
     by_frame: Mapping[int, float]
     n_keys: int

@@ -30,7 +30,7 @@ class LiveDocument:
         self._landmarks_under: dict[int, LandmarkRow] = dict(earlier.landmarks)
 
     def add(self, facts: Mapping[str, Any]) -> None:
-        """Take a `frame` event."""
+        """Add a `frame` event."""
         frame = int(facts["frame"])
         for field, into in (("landmarks", self._landmarks), ("predicted_landmarks", self._landmarks_under)):
             if facts.get(field):
@@ -47,7 +47,7 @@ class LiveDocument:
         return EditedPredictions(self._under, self._landmarks_under)
 
     def document(self) -> RotoDocument:
-        """What has come so far."""
+        """The document from the events so far."""
         started = self._started
         return RotoDocument(
             width=started["width"],
@@ -61,7 +61,7 @@ class LiveDocument:
         )
 
     def among(self, state: State) -> RotoDocument:
-        """The run's shapes so far, and the old ones at other frames, with the artist's own keys and groups."""
+        """The run's shapes so far, the old ones at other frames, and the artist's own keys and groups."""
         live, own = self.document(), state.document
         if own is None:
             return live

@@ -9,10 +9,10 @@ from rotopaint_ai.project.state import State
 
 
 class Painting:
-    """Knows the print of every painted frame; `keep` writes them into the project file, where there is one.
+    """Keeps the fingerprint of every painted frame; `keep` stores them in the project file, if there is one.
 
-    A job that paints frames takes them out first and puts each in when it is on disk, so that a frame that was cut off
-    halfway is never taken for one that fits.
+    A job that paints frames removes their fingerprints first and adds each when the frame is on disk, so that an
+    unfinished frame never counts as up to date.
     """
 
     def __init__(self, keep: Callable[[Mapping[int, str]], None]) -> None:
@@ -24,7 +24,7 @@ class Painting:
 
     @property
     def painted_prints(self) -> Mapping[int, str]:
-        """The print of each frame that is on disk."""
+        """The fingerprints of the frames on disk."""
         return self._painted
 
     def stale(self, state: State, frames: Collection[int]) -> list[int]:
@@ -40,7 +40,7 @@ class Painting:
         self._painted, self._job = dict(painted), {}
 
     def note(self, frames: Iterable[int], state: State) -> None:
-        """These frames on disk show a state."""
+        """Record that these frames on disk were painted from a state."""
         self._painted = {**self._painted, **self._prints.of(state, frames)}
         self._keep(self._painted)
 
@@ -60,11 +60,11 @@ class Painting:
         self._keep({})
 
     def take_frame(self, frame: int) -> None:
-        """The job has put a frame on disk."""
+        """Record a frame that the job has written."""
         if frame in self._job:
             self._painted = {**self._painted, frame: self._job[frame]}
 
     def end(self) -> None:
-        """The job has ended, whole or not."""
+        """End the job, finished or not."""
         self._job = {}
         self._keep(self._painted)

@@ -33,8 +33,11 @@ class PlatePlace:
 
 @dataclass(frozen=True, slots=True)
 class OpenedProject:
-    """What an opened project file holds: the state with the steps behind and ahead of it (the next one last), what is
-    known of the frames, the fingerprints of painted frames, how it was looked at, and where its plate was."""
+    """What an opened project file holds.
+
+    The state with the steps behind and ahead of it (the next one last), the run record, fingerprints of painted frames,
+    the stored view, and where its plate was.
+    """
 
     store: ProjectStore
     state: State
@@ -120,7 +123,7 @@ class ProjectFile:
         return self._store is not None and self._store.project.is_read_only
 
     def refuses(self) -> bool:
-        """Whether the project is read only, so that changes would be lost; shows a message."""
+        """Whether the project is read-only, so that a change would be lost; shows a message."""
         if self.is_read_only:
             owner = self.lock_owner
             self._say(f"Read only: {owner} has the project open" if owner else "The project is open read only")
@@ -128,7 +131,7 @@ class ProjectFile:
 
     @property
     def refusal(self) -> str | None:
-        """Why nothing may be written into the shot's own folder, and what to do; None where it may."""
+        """Why nothing may be written into the shot's own folder, and what to do; None where writing is allowed."""
         path, owner = self.path, self.lock_owner
         if path is None or not self.is_read_only:
             return None
@@ -138,7 +141,7 @@ class ProjectFile:
 
     @property
     def trouble(self) -> str | None:
-        """Why steps do not reach a project file; None where they do, or where none was wanted yet."""
+        """Why steps are not stored in a project file; None where they are, or where no project was wanted yet."""
         return self._refusal if self._store is None else self._store.trouble
 
     def heartbeat(self, state: State) -> None:
@@ -147,14 +150,14 @@ class ProjectFile:
             self._store.heartbeat(state)
 
     def flush(self) -> None:
-        """Wait until every step is in the file, or has been refused."""
+        """Wait until every step is in the file, or has failed to be written."""
         if self._store is not None:
             self._store.flush()
 
     # --- the plate
 
     def join(self, plate: PlateFacts, out: Path | None) -> None:
-        """The plate is open: note where it is. Raises PlateError where it is not the project's plate."""
+        """Record the place of the plate, which is open now. Raises: PlateError where it is not the project's plate."""
         project = self._idle()
         known = project.note("plate")
         if known is not None:
@@ -167,7 +170,7 @@ class ProjectFile:
             project.set_note("out", str(out))
 
     def knows(self, plate: PlateFacts) -> bool:
-        """Whether the project remembers a plate's files, by size and content."""
+        """Whether a plate is the project's, by its size and the content of a few files."""
         if self._store is None:
             return False
         project = self._idle()
@@ -178,7 +181,7 @@ class ProjectFile:
         return is_sized and plate_files.compare(remembered, frame_paths(plate, tuple(remembered))).is_same_plate
 
     def take_witnesses(self, found: Mapping[int, plate_files.FileFacts]) -> None:
-        """Keep how a few of the plate's files look (`look_at_witnesses`), to know it again."""
+        """Store facts of a few of the plate's files (`look_at_witnesses`), to recognise it later."""
         if found:
             self._write_note(lambda project: project.set_files(found))
 
@@ -193,7 +196,7 @@ class ProjectFile:
         self._write_note(lambda project: project.set_note(f"run {face}", run_record.to_json(run)))
 
     def face_run(self, face: str) -> RunRecord:
-        """The run record of a face from when it was set aside."""
+        """The run record that a face had when it was set aside."""
         known = None if self._store is None else self._idle().note(f"run {face}")
         return RunRecord() if known is None else run_record.from_json(known)
 
@@ -203,7 +206,8 @@ class ProjectFile:
         self._write_note(lambda project: project.set_note("taught run", note))
 
     def taught_of(self, run: RunRecord) -> tuple[RunRecord, dict[str, list[int]]] | None:
-        """What Teach expected in place of a run; None where nothing is known, or it was of another run."""
+        """Teach's expected errors and moved frames for a run; None where there are none, or they belong to another
+        run."""
         note = None if self._store is None else self._idle().note("taught run")
         try:
             if note is None or note["of"] != _errors_digest(run):
@@ -223,7 +227,7 @@ class ProjectFile:
         self._write_note(lambda project: project.set_note("painted", {str(f): each for f, each in painted.items()}))
 
     def keep_learnt(self, predicted: RotoDocument) -> None:
-        """Store the predictions of the pack trained on the shot, which replace the models' from then on."""
+        """Store the predictions of the pack that was trained on the shot; they replace the models' predictions."""
         digest = _document_digest(predicted)
         self._write_note(lambda project: project.set_note("learnt", digest))
 
@@ -239,7 +243,7 @@ class ProjectFile:
             self._write_note(lambda project: project.set_note("view", dict(view)))
 
     def is_ours(self, path: Path) -> bool:
-        """Whether a shapes file on disk is the one that was noted last."""
+        """Whether a shapes file on disk is the one that was recorded last."""
         known = self._idle().note("shapes")
         return known is not None and known == _shapes_digest(path)
 
@@ -252,7 +256,7 @@ class ProjectFile:
             self._say(f"Not saved: {error}")
 
     def _idle(self) -> Project:
-        """The project, when nothing is being written into it by the store's thread."""
+        """The project once the store's thread has stopped writing into it."""
         assert self._store is not None
         self._store.flush()
         return self._store.project
@@ -286,7 +290,7 @@ def _check_plate(plate: PlateFacts, known: Mapping[str, Any], project: Project) 
 
 
 def look_at_witnesses(plate: PlateFacts) -> dict[int, plate_files.FileFacts]:
-    """How a few of the plate's files look; reads them whole, so call it off the screen's thread."""
+    """Facts of a few of the plate's files. It reads them whole: call it outside the GUI thread."""
     return plate_files.look(frame_paths(plate, plate_files.witnesses(plate.frames)))
 
 

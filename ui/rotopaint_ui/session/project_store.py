@@ -45,7 +45,7 @@ class ProjectStore:
         return self.project.path
 
     def load(self) -> tuple[State, list[Step], list[Step]]:
-        """The state, the steps behind it and those ahead (the next one last)."""
+        """The state, the steps behind it, and the steps ahead (the next one last)."""
         loaded: LoadedProject = self.project.load()
         self._disk = loaded.state
         behind = [Step(done.label, None, done.number) for done in loaded.behind]
@@ -53,7 +53,7 @@ class ProjectStore:
         return loaded.state, behind, ahead
 
     def append(self, step: Step, state: State) -> Step:
-        """Write a step, and whatever could not be written before it."""
+        """Write a step, and earlier steps that could not be written."""
         if self.project.is_read_only:
             return step
         self._n -= 1
@@ -69,13 +69,15 @@ class ProjectStore:
         return replace(step, number=number)
 
     def take_back(self, step: Step, state: State) -> State:
-        """Undo a step on disk. Raises ProjectError where only the disk knows what stood before."""
+        """Undo a step on disk. Raises: ProjectError where the state before it can be read only from disk, and that
+        fails."""
         before = step.before if step.before is not None else self._from_disk(step, state, Project.before)
         self._move_cursor(step, state, before, self.project.take_back)
         return before
 
     def do_again(self, step: Step, state: State) -> State:
-        """Redo a step on disk. Raises ProjectError where only the disk knows what stands after."""
+        """Redo a step on disk. Raises: ProjectError where the state after it can be read only from disk, and that
+        fails."""
         after = step.before if step.before is not None else self._from_disk(step, state, Project.after)
         self._move_cursor(step, state, after, self.project.do_again)
         return after
@@ -97,7 +99,7 @@ class ProjectStore:
         return not self.project.is_read_only and bool(self._step_number(step))
 
     def flush(self) -> None:
-        """Wait until everything is on disk, or has been refused."""
+        """Wait until everything is on disk, or has failed to be written."""
         wait(self._jobs)
         self._reap()
 
@@ -110,7 +112,7 @@ class ProjectStore:
         return state is self._disk or state == self._disk
 
     def _catch_up(self, state: State) -> None:
-        """Write everything that failed before in one step."""
+        """Write everything that could not be written before, as one step."""
         self.project.append("saved late", self._disk, state)
         self._disk = state
 

@@ -17,7 +17,7 @@ Offset = tuple[float, float]
 def repeated_correction(
     predicted: RotoDocument, document: RotoDocument, hold_of: Callable[[int], range]
 ) -> tuple[str, int] | None:
-    """The first shape with the same correction on two or more holds, and their number; None without one."""
+    """The first shape that was corrected alike on two or more holds, and their number; None without one."""
     models = {shape.name: shape for shape in predicted.shapes}
     for shape in document.shapes:
         base = models.get(shape.name)

@@ -20,7 +20,7 @@ _NOTHING: KeyedFrames = {}
 
 
 class ReviewState:
-    """Reads edits and runs; what is found once is kept until they change. `refuses`: nothing may be changed."""
+    """Review facts from edits and runs, cached until these change. `refuses`: nothing may be changed."""
 
     def __init__(
         self, edits: EditStack, runs: ShotRuns, refuses: Callable[[], bool], changed: Callable[[], None]
@@ -32,7 +32,8 @@ class ReviewState:
         self._settled: tuple[object, object, object, object, AbstractSet[int]] | None = None
 
     def corrected_frames(self) -> frozenset[int]:
-        """Frames where a person has keyed a shape of the models or placed a landmark; a shape of their own is none."""
+        """Frames where a person has keyed a shape of the models or placed a landmark; people's own shapes do not
+        count."""
         document, predicted = self._document, self._edits.state.predicted
         if document is None:
             return frozenset()
@@ -45,7 +46,7 @@ class ReviewState:
         return known[2]
 
     def keyed_frames(self) -> KeyedFrames:
-        """For every shape the frames where a person has keyed it, or moved it by a landmark that sits on it."""
+        """For every shape, the frames where a person has keyed it, or moved it with a landmark that sits on it."""
         document, predicted = self._document, None if self._runs.is_live else self._edits.state.predicted
         if document is None:
             return _NOTHING
@@ -81,7 +82,7 @@ class ReviewState:
         return known[2]
 
     def mark(self, frames: Collection[int], mark: Mark | None) -> None:
-        """Judge frames: accepted, needs work, rejected, or (None) not looked at. One step."""
+        """Set the review mark of frames in one step: accepted, needs work, rejected, or None (not reviewed)."""
         if self._refuses():
             self._changed()  # the pressed button shows the real state again
             return
@@ -110,7 +111,7 @@ class ReviewState:
 
 
 def _keyed_anew(known: _Keyed | None, predicted: RotoDocument | None, document: RotoDocument) -> KeyedFrames:
-    """Frames that people have keyed, by shape; shapes that stand as they were known are not looked at again."""
+    """Frames that people have keyed, by shape; only shapes that differ from `known` are searched."""
     if known is None or known[1] is not predicted or known[0].landmarks is not document.landmarks:
         return frames_settled(predicted, document)
     same = {id(shape) for shape in known[0].shapes}

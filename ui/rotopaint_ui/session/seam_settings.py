@@ -30,7 +30,7 @@ def with_settings(state: State, shape: str, settings: SeamSettings) -> State:
 
 
 def with_fitting_profiles(state: State) -> State:
-    """The state whose seams' profiles have a row for each point of their shapes, as the shapes now have them."""
+    """The state with width profiles taken from the shapes again, where a seam's number of points has changed."""
     shapes = {} if state.document is None else {shape.name: shape for shape in state.document.shapes}
     new = {
         name: replace(each, profile=_profile_of(shapes[name]))
@@ -57,9 +57,9 @@ class SeamEdits:
         return self._edits.state.seam(shape)
 
     def set(self, settings: Mapping[str, SeamSettings]) -> None:
-        """Set seams by hand, as one; their shapes take width, feather and taper.
+        """Set seams by hand, all to the same values; their shapes take width, feather and taper.
 
-        In a gesture all are previewed, else they are one step.
+        During a gesture this is a preview, otherwise one step.
         """
         new = self._edits.before_gesture
         for shape, each in settings.items():

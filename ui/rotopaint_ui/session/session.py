@@ -190,9 +190,10 @@ class ShotSession:
         return self.review.error_scale(0.0 if self.plate is None else BAD_SHARE * self.plate.width)
 
     def choose_face(self, name: str, pack: str | None) -> bool:
-        """Take another face of the shot in hand, or name the one that is there; one step. False where that cannot be.
+        """Make another face of the shot the current one, or name the current one; one step. False where that is
+        impossible.
 
-        `pack`: that of the face in hand, which is kept with it.
+        `pack`: the current face's pack, which is stored with it.
         """
         before = self.state
         if self.runs.is_live or self.project.refuses() or self.edits.is_gesture_open():
@@ -241,7 +242,7 @@ class ShotSession:
         return frames if self.span is None else tuple(f for f in frames if self.span[0] <= f <= self.span[1])
 
     def go_to(self, frame: int) -> None:
-        """Show a frame, kept inside the plate's range; holes can be stood on, they show that nothing is there.
+        """Show a frame within the plate's range; a missing frame can be shown too, as empty.
 
         During a drag the frame does not change, because the drag edits that frame.
         """
@@ -253,7 +254,8 @@ class ShotSession:
                 self.notify()
 
     def unseen_places(self) -> dict[str, str]:
-        """The thirds of seams that the models saw least at this frame, but of seams that people are done with here."""
+        """The third of each seam that the models saw least at this frame; seams that people have keyed here are left
+        out."""
         unseen = self.run.unseen.get(self.frame, {})
         if not unseen or self.frame in self.review.settled_frames(self.reviewed_shapes()):
             return {}
@@ -261,7 +263,7 @@ class ShotSession:
         return {name: third for name, third in unseen.items() if not held & keyed.get(name, frozenset())}
 
     def worst(self) -> list[int]:
-        """Frames to review, worst first, by their worst shape without a human key; accepted frames are left out.
+        """Frames to review, worst first, rated by their worst shape without a human key; accepted frames are left out.
 
         Errors are weighted by the pose's distance from corrected poses.
         """
@@ -278,9 +280,9 @@ class ShotSession:
         )
 
     def reviewed_shapes(self) -> frozenset[str] | None:
-        """The shapes that frames are rated by: the selected one, else the visible seams, else the visible shapes.
+        """The shapes by which frames are rated: the selected one, else the visible seams, else the visible shapes.
 
-        None where there are no shapes. `compares_all_shapes`: seams and other shapes alike.
+        None where there are no shapes. With `compares_all_shapes`, seams and other shapes count alike.
         """
         document = self.document
         if document is None:
@@ -303,10 +305,10 @@ class ShotSession:
     # --- the shot and its project
 
     def open(self, plate: PlateFacts, out: Path | None = None) -> None:
-        """Take a plate: that of the project that waits for it, else a new shot.
+        """Take a plate into the waiting project, or else as a new shot.
 
-        What an earlier run left in its output folder comes by `take_results`. Raises PlateError where a project waits
-        for another plate; nothing has changed then.
+        Results of earlier runs come later, by `take_results`. Raises: PlateError where a project waits for another
+        plate; nothing has changed then.
         """
         out = out or default_out(plate)
         if self.project.awaits_plate:
@@ -323,9 +325,9 @@ class ShotSession:
         self.notify()
 
     def open_project(self, path: Path) -> PlatePlace:
-        """Open a project: its shot is shown, with its undo; `open` then takes the plate, which the caller opens.
+        """Open a project and show its shot and undo steps; the caller then opens the plate and gives it to `open`.
 
-        Raises: ProjectError, DamagedProjectError; what was open stays open then.
+        Raises: ProjectError, DamagedProjectError; the open shot then stays open.
         """
         self._tell_leaving()
         opened = self._read_project(path)
@@ -334,10 +336,10 @@ class ShotSession:
         return opened.place
 
     def start_project(self, path: Path | None = None, results: Results | None = None) -> None:
-        """Keep the open shot in a project file from now on: one that is there is opened, else one is made.
+        """Store the open shot in a project file from now on; an existing file is opened, otherwise one is made.
 
-        `results`: what lies in the output folder; shapes that a run outside the panel has left there come in as a step.
-        Raises: ProjectError, DamagedProjectError, and PlateError where the file is that of another plate.
+        `results`: those in the output folder; shapes that a run outside the panel has written become a step. Raises:
+        ProjectError, DamagedProjectError, and PlateError where the file belongs to another plate.
         """
         if path is None and self.plate is not None and self.out is not None:
             path = default_project(self.plate, self.out)
@@ -381,7 +383,7 @@ class ShotSession:
             self.say(f"Recovered: the last session ended without closing; {steps} can be undone")
 
     def _take_newer(self, results: Results | None) -> None:
-        """Shapes that a run outside the panel has written since the project was last open come in as one step."""
+        """Take shapes that a run outside the panel has written since the project was last open, as one step."""
         path = self.shapes_file.path
         if path is not None and results is not None and results.document is not None and not self.project.is_ours(path):
             if results.document != self.state.document:
@@ -406,7 +408,7 @@ class ShotSession:
         self.project.flush()
 
     def close(self) -> None:
-        """Let go of the project file; the shot stays on the screen, without it."""
+        """Close the project file; the shot stays on the screen."""
         self.edits.settle()
         if self.edits.has_gesture:
             self.edits.abort()
@@ -434,7 +436,7 @@ class ShotSession:
     # --- runs
 
     def take_results(self, results: Results) -> None:
-        """Take what an earlier run of this shot left; the artist's keys from a run that was cut off are put back."""
+        """Take the results of an earlier run of this shot, with the artist's keys from an interrupted run restored."""
         if results.out != self.out:
             return  # another shot has been opened since
         if self.project.is_open:
@@ -453,9 +455,9 @@ class ShotSession:
         self.notify()
 
     def prepare_run(self, frames: Collection[int] | None = None) -> None:
-        """Before a run writes its shapes over ours: put the artist's keys in safety, on disk.
+        """Before a run overwrites the shapes file: save a copy of the artist's keys on disk.
 
-        `frames` are those that it is asked for; None is all of them.
+        `frames`: those that the run is asked for; None: all.
         """
         self.flush()
         self.runs.remember(self.state)
@@ -466,7 +468,7 @@ class ShotSession:
             write_text(out / HAND_NAME, documents.dumps(document))
 
     def take_run(self, results: Results) -> None:
-        """After a run: take its shapes with the artist's keys and seam settings put back, in one step, to be saved.
+        """After a run: take its shapes, with the artist's keys and seam settings restored, in one step.
 
         Frames outside the run do not change.
         """
@@ -494,7 +496,7 @@ class ShotSession:
         self.notify()
 
     def _is_whole(self, asked: Collection[int] | None, document: RotoDocument) -> bool:
-        """Whether a run of some frames (None: of all) had every frame of the shapes that is on disk."""
+        """Whether a run of some frames (None: of all) covered every frame of the shapes on disk."""
         if asked is None or self.plate is None:
             return asked is None
         missing = set(range(document.first_frame, document.last_frame + 1)) - {*self.plate.frames}

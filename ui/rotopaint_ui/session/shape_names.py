@@ -11,7 +11,8 @@ from rotopaint_ui.session.edit_stack import EditStack
 
 
 class ShapeNames:
-    """Names that people have given. `may_change` says whether anything may be changed now, and why not."""
+    """Names that people gave to shapes. `may_change` tells whether edits are allowed now, and shows the reason if
+    not."""
 
     def __init__(self, edits: EditStack, may_change: Callable[[], bool], say: Callable[[str], None]) -> None:
         self._edits, self._may_change, self._say = edits, may_change, say

@@ -18,7 +18,7 @@ _Look = tuple[int, int, int]  # identity of a file: its number on disk, size, ti
 
 @dataclass(frozen=True, slots=True)
 class SavedShapes:
-    """A document that is on disk now, how its file looks, and where another program's is kept, if there was one."""
+    """The document on disk, facts that identify its file, and the copy of another program's file, if there was one."""
 
     document: RotoDocument
     look: _Look | None
@@ -26,8 +26,8 @@ class SavedShapes:
 
 
 class ShapesFile:
-    """`shown` gives the document that is shown; `written` is called with the path of a file that has been written;
-    `say` takes lines for the status."""
+    """`shown` returns the shown document; `written` is called with the path of a written file, `say` with lines for the
+    status."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class ShapesFile:
 
     @property
     def path(self) -> Path | None:
-        """Where the document is kept."""
+        """Where the document is stored."""
         return None if self.folder is None else self.folder / SHAPES_NAME
 
     @property
@@ -56,7 +56,8 @@ class ShapesFile:
         self._look = None if document is None or self.path is None else _look(self.path)
 
     def save(self) -> bool:
-        """Write the document where it differs from the disk's; returns whether it wrote. Raises as `document.write`."""
+        """Write the document if it differs from the one on disk; returns whether it wrote. Raises as
+        `document.write`."""
         document, path = self._shown(), self.path
         if document is None or path is None or self.is_saved:
             return False
@@ -64,7 +65,7 @@ class ShapesFile:
         return True
 
     def write(self, path: Path, document: RotoDocument) -> SavedShapes:
-        """Write a document; touches nothing but the disk, so that it may run beside the screen."""
+        """Write a document; changes nothing in memory, so that it may run in a thread."""
         found = _look(path)
         kept = _keep(path) if found is not None and found != self._look else None
         write_document(path, document)
@@ -87,7 +88,7 @@ def _look(path: Path) -> _Look | None:
 
 
 def _keep(path: Path) -> Path:
-    """Copy another program's file beside itself, under a name that is free."""
+    """Copy another program's file, in its folder, to a name that is free."""
     number = 1
     while (kept := path.with_name(f"shapes.other-{number}.roto.json")).exists():
         number += 1

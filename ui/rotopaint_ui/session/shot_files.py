@@ -78,7 +78,8 @@ def empty_document(plate: PlateFacts) -> RotoDocument:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a run left in its folder. `trouble` is one line on what could not be read; `has_clean`: clean plates."""
+    """What a run left in its folder. `trouble`: one line on what could not be read; `has_clean`: there are clean
+    plates."""
 
     out: Path
     document: RotoDocument | None = None
@@ -89,7 +90,7 @@ class Results:
 
 
 def read_run_results(out: Path) -> Results:
-    """Read what a run left; touches nothing but the disk, so that it may run beside the screen."""
+    """Read the results of a run; changes nothing in memory, so that it may run in a thread."""
     found = Results(out)
     try:
         if (out / SHAPES_NAME).is_file():
@@ -106,19 +107,19 @@ def read_run_results(out: Path) -> Results:
 
 
 def write_document(path: Path, document: RotoDocument) -> None:
-    """Write the shot's document; the copy of the artist's keys that was made before a run has then done its duty."""
+    """Write the shot's document, and delete the copy of the artist's keys that `prepare_run` made."""
     documents.write(path, document)
     path.with_name(HAND_NAME).unlink(missing_ok=True)
 
 
 def shot_name(plate: PlateFacts) -> str:
-    """What people call a shot: its plate's name, or where that says nothing the nearest folder that does."""
+    """The plate's name or, where that is generic, the nearest folder name that is not."""
     folders = [each.name for each in plate.path.parents if each.name]
     return next((name for name in (plate.name, *folders[:4]) if name and not _SAYS_NOTHING.fullmatch(name)), plate.name)
 
 
 def plates_in(folder: Path) -> list[str]:
-    """The sequences in a folder, as `name.####.exr`; of single pictures nothing is said."""
+    """The sequences in a folder, as `name.####.exr`; single pictures are left out."""
     counts: dict[str, int] = {}
     for path in folder.iterdir():
         number = _NUMBER.search(path.stem)
@@ -135,7 +136,7 @@ def default_out(plate: PlateFacts) -> Path:
 
 
 def frame_paths(plate: PlateFacts, frames: Sequence[int]) -> dict[int, Path]:
-    """Where frames of a plate lie: the movie itself, or the first frame's name with another number."""
+    """Paths of a plate's frames: the movie itself, or the first file's name with other numbers."""
     stem, path = plate.path.name, plate.path
     number = _NUMBER.search(stem)
     if path.suffix.lower() in _MOVIES or number is None or int(number[1]) != plate.first or len(plate.frames) == 1:

@@ -35,7 +35,7 @@ class _TeachEffect:
 
 
 class ShotRuns:
-    """`record` is what is known of the frames; `recalled` is called when undo has brought an earlier record back."""
+    """`record` is the run record; `recalled` is called when undo or redo brings an earlier record back."""
 
     def __init__(self, edits: EditStack, changed: Callable[[], None], recalled: Callable[[], None]) -> None:
         self.record = RunRecord()
@@ -52,7 +52,7 @@ class ShotRuns:
 
     @property
     def is_live(self) -> bool:
-        """Whether what is shown is a run that is under way: to look at, not to edit."""
+        """Whether the shown shapes come from a run in progress: they can be viewed, not edited."""
         return self._coming is not None
 
     @property
@@ -61,16 +61,16 @@ class ShotRuns:
         return self._shown
 
     def is_known(self, frame: int) -> bool:
-        """Whether a run has looked at a frame; always, where no run has left its record."""
+        """Whether a run has processed a frame; True for all frames where there is no run record."""
         run = self.record
         return not run.errors or frame in run.errors or frame in run.lost or frame in run.failed
 
     def forget(self) -> None:
-        """Another shot."""
+        """Reset for another shot."""
         self._records, self._taught, self._edited = {}, None, EditedPredictions()
 
     def take_taught(self, before: RotoDocument, keys: Keys, errors: Mapping[str, Mapping[int, float]]) -> None:
-        """What Teach expects of the curves it leaves; it holds while one that it has moved stands as it put it."""
+        """Take Teach's expected errors; they hold while at least one key that Teach moved is unchanged."""
         was = {shape.name: shape.keys for shape in before.shapes}
         moved = {name: {f: key for f, key in row.items() if key != was[name].get(f)} for name, row in keys.items()}
         self._taught = _TeachEffect(self.record.errors, moved, self.record.with_errors(errors).errors)
@@ -84,9 +84,10 @@ class ShotRuns:
         return replace(self.record, errors=taught.errors), {name: sorted(row) for name, row in taught.moved.items()}
 
     def restore_taught(self, errors: Expected, moved: Mapping[str, Sequence[int]], document: RotoDocument) -> None:
-        """What Teach expected in an earlier session, of the keys that it had moved and that stand.
+        """Restore Teach's expected errors of an earlier session, for the keys it moved that are still there.
 
-        Nothing where one of them is a model's again: Teach was undone, and a propagated key there is a spread's.
+        Not restored where one of those keys is a model's again, because Teach was undone. A propagated key is then a
+        spread's.
         """
         keys = {
             shape.name: {f: key for f in moved.get(shape.name, ()) if (key := shape.keys.get(f)) is not None}
@@ -98,7 +99,7 @@ class ShotRuns:
             self._taught = _TeachEffect(self.record.errors, kept, errors)
 
     def with_teach_errors(self, document: RotoDocument | None) -> RunRecord:
-        """The record, with Teach's expected errors where they hold, and with none where its run was undone."""
+        """The run record with Teach's expected errors while they hold; without errors where the run was undone."""
         if document is None and not self.is_live:
             return self._without_errors()
         taught, known = self._taught, self._with_taught
@@ -111,7 +112,7 @@ class ShotRuns:
         return known[1]
 
     def _without_errors(self) -> RunRecord:
-        """The record without what a run expected of shapes that are not there."""
+        """The run record without expected errors, for a state without shapes."""
         if not self.record.errors:
             return self.record
         if self._bare is None or self._bare[0] is not self.record:
@@ -119,7 +120,7 @@ class ShotRuns:
         return self._bare[1]
 
     def take_event(self, facts: Mapping[str, Any]) -> None:
-        """Take an event of a run that is under way; `show_live` puts what came on the screen."""
+        """Take an event of a run in progress; `show_live` shows what it brought."""
         if facts["event"] == "started":
             self._coming = LiveDocument(facts, self._edited)
         elif facts["event"] in ("tracked", "frame") and self._coming is not None:
@@ -129,12 +130,12 @@ class ShotRuns:
             self.record = self.record.with_frame({**facts, "status": "failed"})
 
     def take_visibility(self, facts: Mapping[str, Any]) -> None:
-        """Take an event of a job that paints frames again: how much the seam shows now."""
+        """Take an event of a job that renders the clean plate: each seam's new visibility."""
         if facts.get("seam_after") is not None:
             self.record = self.record.with_seam(int(facts["frame"]), facts["seam_before"], facts["seam_after"])
 
     def show_live(self) -> None:
-        """Show the shapes that have come so far, the artist's own keys among them."""
+        """Show the run's shapes so far, with the artist's own keys."""
         if self._coming is not None:
             self._shown = self._coming.among(self._edits.state)
             self._changed()
@@ -169,7 +170,7 @@ class ShotRuns:
             self._recalled()
 
     def _key_of(self, predicted: RotoDocument | None) -> int:
-        """The same for equal predictions: undo may make one again from the project file. Nothing else is kept of it."""
+        """A hash of the predictions' content, because undo may load equal ones again from the project file."""
         if self._hashed[0] is not predicted:
             self._hashed = predicted, 0 if predicted is None else _hash_of(predicted)
         return self._hashed[1]

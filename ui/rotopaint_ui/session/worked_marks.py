@@ -9,10 +9,10 @@ from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 
 
 def without_worked(before: State, after: State) -> State:
-    """The state after an edit, without the marks "needs work" of frames that a person has corrected in it.
+    """The state after an edit, without the marks "needs work" of frames that a person corrected in it.
 
-    Such a mark says that nobody may learn from the frame. A shape that the models do not make is no correction; a mark
-    that the edit itself has set stays.
+    Training leaves marked frames out. Edits of shapes that no model makes do not count, and a mark set by the edit
+    itself stays.
     """
     waiting = {frame for frame, mark in after.marks.items() if mark == "needs work" == before.marks.get(frame)}
     if not waiting or before.document is None or after.document is None or before.document is after.document:

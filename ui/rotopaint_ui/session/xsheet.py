@@ -21,7 +21,7 @@ Exposures = Mapping[str, Mapping[int, str]]  # by part of the face: the frames w
 
 
 def read_xsheet(path: Path) -> Exposures:
-    """The sheet in a file. Raises UsageError in one line where it is none."""
+    """The exposure sheet in a file. Raises: UsageError, one line, where the file is none."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             rows = [row for row in csv.reader(stream) if any(cell.strip() for cell in row)]
@@ -41,7 +41,7 @@ def read_xsheet(path: Path) -> Exposures:
 
 
 def pieces_at(sheet: Exposures, frame: int) -> dict[str, str]:
-    """What a frame wears, by part of the face; nothing before the first row of a part."""
+    """The pieces that a frame wears, by part of the face; a part before its first row has none."""
     worn = {}
     for part, pieces in sheet.items():
         last = max((each for each in pieces if each <= frame), default=None)

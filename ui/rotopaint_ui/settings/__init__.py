@@ -1,1 +1,1 @@
-"""The table of commands with their shortcuts, and what a person has set for good. No Qt."""
+"""The table of commands with their shortcuts, and the user's preferences. No Qt."""

@@ -16,7 +16,7 @@ from rotopaint_ai.spreads import SPREADS
 
 
 class Preset(StrEnum):
-    """Whose keys."""
+    """The program whose shortcuts are used."""
 
     NUKE = "Nuke"
     SILHOUETTE = "Silhouette"
@@ -28,7 +28,7 @@ KeySequences = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command. `keys` are Nuke's; the other presets say only where they differ."""
+    """One command. `keys` are Nuke's; the other presets list only differences."""
 
     name: str
     label: str
@@ -196,13 +196,13 @@ def command(name: str) -> Command:
 
 
 def keys_of_preset(preset: Preset, own: Mapping[str, KeySequences] | None = None) -> dict[str, KeySequences]:
-    """The keys of every command: a preset's, with a person's own in their place."""
+    """The keys of every command: a preset's, with the user's own in their place."""
     own = own or {}
     return {each.name: tuple(own.get(each.name, each.keys_in(preset))) for each in COMMANDS}
 
 
 def conflicts(keys: Mapping[str, KeySequences]) -> dict[str, tuple[str, ...]]:
-    """Keys that more than one command answers to, with the names of those commands."""
+    """Keys that belong to more than one command, with the names of those commands."""
     takers: dict[str, list[str]] = {}
     for name, each in keys.items():
         for key in each:

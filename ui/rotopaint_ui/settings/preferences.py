@@ -1,7 +1,7 @@
-"""What a person has set for good: one frozen value, one table from which the window is drawn, one file. No Qt.
+"""The user's preferences: one frozen value, one table from which the window is drawn, one file. No Qt.
 
-The file lies in the person's own configuration folder; `$ROTOPAINT_PREFERENCES` names another one. A file that cannot
-be read is put aside, never overwritten, and the defaults are used.
+The file lies in the user's configuration folder; `$ROTOPAINT_PREFERENCES` names another one. A file that cannot be read
+is renamed, never overwritten, and the defaults are used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STUDIO = "studio: "  # how names of views begin that are of $OCIO
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """Settings, shortcuts and the shots that were open last, the latest first."""
+    """Settings, shortcuts and recent shots, the latest first."""
 
     cache_mb: int = 512
     threads: int = 0
@@ -42,12 +42,12 @@ class Preferences:
     recent: tuple[str, ...] = ()
 
     def with_recent(self, path: str) -> Preferences:
-        """With a shot at the head of the list."""
+        """The preferences with a shot at the head of the recent ones."""
         rest = tuple(each for each in self.recent if each != path)
         return replace(self, recent=(path, *rest)[:MOST_RECENT])
 
     def with_shortcut(self, name: str, keys: KeySequences | None) -> Preferences:
-        """With a person's own keys for a command; None goes back to the preset's."""
+        """The preferences with the user's own keys for a command; None: the preset's."""
         own = {each: value for each, value in self.shortcuts.items() if each != name}
         return replace(self, shortcuts=own if keys is None else {**own, name: keys})
 
@@ -81,9 +81,9 @@ _NUMBERS = tuple(each.name for each in SETTINGS if each.high)
 
 
 def default_path() -> Path:
-    """Where preferences are kept on this system.
+    """The path of the preferences file on this system.
 
-    Without platformdirs, because the panel runs in hosts whose Python has Qt and the standard library alone.
+    Does not use platformdirs, because hosts' Pythons have only Qt and the standard library.
     """
     named = os.environ.get(VARIABLE)
     if named:
@@ -109,7 +109,7 @@ def read_preferences(path: Path) -> tuple[Preferences, str | None]:
 
 
 def write_preferences(path: Path, preferences: Preferences) -> None:
-    """Keep what is set, in one step. Raises OSError."""
+    """Write the preferences atomically. Raises: OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     own = {name: list(keys) for name, keys in preferences.shortcuts.items()}
     plain = {each.name: getattr(preferences, each.name) for each in fields(preferences)}
@@ -126,7 +126,7 @@ def _set_aside_damaged(path: Path, error: Exception) -> str:
 
 
 def _checked_preferences(value: Any) -> Preferences:
-    """Check a decoded file: unknown fields of a newer version are left alone, wrong values are refused."""
+    """Check a decoded file: a newer version's unknown fields are ignored, wrong values are refused."""
     if value["format"] != FORMAT:
         raise UsageError(f"format is {value['format']!r}")
     known = {each.name for each in COMMANDS}

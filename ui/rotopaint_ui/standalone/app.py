@@ -36,7 +36,7 @@ FRAME = QMargins(0, 30, 0, 0)  # the frame of a window manager, where the window
 
 
 class Standalone:
-    """The host of the standalone app: it reads plates from disk and writes exports to disk."""
+    """The standalone app as the panel's host: reads plates from disk and writes exports to disk."""
 
     name = "standalone"
     export_label = "Export for Nuke"
@@ -46,11 +46,11 @@ class Standalone:
         return find_engine(own_python=True)
 
     def chosen_plate(self) -> PlateChoice | None:
-        """Returns no plate, so that the panel asks for a file."""
+        """None, so that the panel asks for a file."""
         return None
 
     def export(self, document: RotoDocument, shapes: Path) -> str:
-        """Write `shapes.nk` beside the document, to be pasted into Nuke."""
+        """Write `shapes.nk` beside the document, for pasting into Nuke."""
         path = shapes.with_name("shapes.nk")
         error = nuke.write_verified(path, document, layer="RotoPaint_AI", node="RotoPaint", name="RotoPaint_AI")
         return f"Wrote {path}, read back to {error:.4f} px: import it in Nuke"
@@ -96,7 +96,7 @@ class MainWindow(QMainWindow):
             self.setWindowState(Qt.WindowState.WindowMaximized)
 
     def show_preferences(self) -> None:
-        """Show the preferences; they are in force as they are changed."""
+        """Show the preferences; changes apply at once."""
         panel, views = self.panel, self._views.view_names
         self.preferences_window = PreferencesWindow(panel.preferences, views, panel.set_preferences, self)
         self.preferences_window.show()
@@ -107,7 +107,7 @@ class MainWindow(QMainWindow):
         self.batch.raise_()
 
     def add_to_batch(self) -> None:
-        """Put the shot that is open, from In to Out, at the end of the queue, with its crop boxes and pack."""
+        """Add the open shot, from In to Out, to the queue, with its crop boxes and pack."""
         try:
             shot = queue_open_shot(self._session, self.panel.choice, self._top.chosen_pack)
         except RotopaintError as error:
@@ -124,13 +124,13 @@ class MainWindow(QMainWindow):
         self.guide.activateWindow()
 
     def open_queued(self, shot: QueuedShot) -> None:
-        """Open a shot of the queue with the results that lie in its folder."""
+        """Open a shot of the queue with the results in its folder."""
         self.panel.open_plate(PlateChoice(shot.plates, shot.frames, shot.colourspace), Path(shot.out))
         self.raise_()
         self.activateWindow()
 
     def open_sample(self) -> None:
-        """Open the shot that ships with the models; results go to the person's own folder."""
+        """Open the shot that ships with the models; results go to the user's own folder."""
         from rotopaint_ai.inference.sample import CROP_FILE, find_sample, read_crops
 
         try:
@@ -143,7 +143,7 @@ class MainWindow(QMainWindow):
         self.panel.open_plate(PlateChoice(str(folder)), out, crop)
 
     def changeEvent(self, event: QEvent) -> None:
-        """No menus over a full screen."""
+        """Hide the menus on the full screen."""
         if event.type() == QEvent.Type.WindowStateChange:
             self.menuBar().setVisible(not self.isFullScreen())
         super().changeEvent(event)
@@ -175,15 +175,15 @@ def _crop_of_word(word: str) -> tuple[int, CropBox]:
 
 
 def has_display(environment: Mapping[str, str], platform: str) -> bool:
-    """Whether windows can be shown. Only on Linux they may not be, unless a Qt platform was chosen."""
+    """Whether windows can be shown; on Linux this needs a display, or a Qt platform that needs none."""
     names = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
     return not platform.startswith("linux") or any(environment.get(name) for name in names)
 
 
 def main(source: str | None = None, out: Path | None = None) -> int:
-    """Show the window, with a plate when one is given; returns the exit code when it is closed.
+    """Show the window, with a plate if one is given; returns the exit code once it is closed.
 
-    Raises UsageError where there is no display, because Qt would end the program with a long message.
+    Raises: UsageError where there is no display, because Qt would abort with a long message.
     """
     if not has_display(os.environ, sys.platform):
         raise UsageError(

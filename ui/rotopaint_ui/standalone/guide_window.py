@@ -20,13 +20,13 @@ MISSING = "The guide is not part of this installation; it stands in docs/guide.m
 
 
 def find_guide() -> Path:
-    """The path of the guide: in this checkout, else where the wheel installs it."""
+    """The path of the guide: in this checkout, or where the wheel installs it."""
     checkout = Path(__file__).parents[3] / "docs" / "guide.md"
     return checkout if checkout.is_file() else Path(sysconfig.get_path("data")) / "share" / "rotopaint" / "guide.md"
 
 
 class GuidePage(QTextBrowser):
-    """The guide's text; pictures are as broad as the window, and left out where they are not installed."""
+    """The guide's text; pictures are as wide as the window, and left out where they are not installed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class GuidePage(QTextBrowser):
         self.anchorClicked.connect(self._follow_link)
 
     def show_guide(self, path: Path) -> None:
-        """Show a page of Markdown; one line where it is not there."""
+        """Show a page of Markdown, or one line where it is missing."""
         try:
             text = path.read_text(encoding="utf-8")
         except OSError:

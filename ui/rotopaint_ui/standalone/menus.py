@@ -16,9 +16,9 @@ _WITHIN = {"edit.nudge_": "Nudge", "channel.": "Channel"}  # else their menus ar
 
 
 class Menus:
-    """Menus over a panel's own actions, so that a key means the same wherever it is pressed.
+    """Menus of a panel's own actions, so that a key means the same everywhere.
 
-    `commands`: these actions by name. `recent`: the paths that were open last. The others are called by their entries.
+    `commands`: these actions by name. `recent`: the recent paths. The other arguments are called by their menu entries.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Menus:
         self.recent.aboutToShow.connect(self.fill_recent)
 
     def _home_of(self, name: str, menu: QMenu) -> QMenu:
-        """The menu of a command: its group's, or one within that, which stands where its first command would."""
+        """The menu of a command: its group's, or a submenu, placed where its first command would stand."""
         begin = next((each for each in _WITHIN if name.startswith(each)), None)
         if begin is None:
             return menu
@@ -70,7 +70,7 @@ class Menus:
         return self.within[begin]
 
     def fill_recent(self) -> None:
-        """The shots that were open last."""
+        """Fill the submenu of recent shots."""
         self.recent.clear()
         paths = self._recent()
         for path in paths:

@@ -1,4 +1,4 @@
-"""The window of preferences: drawn from the table of settings, never modal, in force at once."""
+"""The window of preferences, drawn from the table of settings: never modal, changes apply at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rotopaint_ui.widgets.tab_widgets import level, padded_box
 
 
 class PreferencesWindow(QWidget):
-    """Shows preferences and tells `then` of each change."""
+    """Shows preferences and calls `then` at each change."""
 
     def __init__(
         self, preferences: Preferences, views: Sequence[str], then: Callable[[Preferences], None], parent: QWidget

@@ -1,4 +1,4 @@
-"""Paths of recent shots as menus show them: whole where there is room, else without the middle. No Qt."""
+"""Paths of recent shots for menus: whole if short, else with the middle left out. No Qt."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _LEFT_OUT = "\u2026"
 
 
 def shown_path(path: str, home: Path | None = None, most: int = MOST_LETTERS) -> str:
-    """A path as people write it: `~` for their own folder; beyond `most` letters folders after the first are left out.
+    """A path with `~` for the home folder; beyond `most` letters, folders after the first are left out.
 
-    The file with its folder always stands there, so that the text may be longer than `most`.
+    The file and its folder are always kept, so that the text can be longer than `most`.
     """
     if "://" in path:  # on a server
         return path

@@ -1,4 +1,4 @@
-"""The shortcuts of every command: a preset, a person's own keys in its place, and clashes shown where they are."""
+"""The editor of shortcuts: a preset, the user's own keys in its place, and clashes between commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CLASH = QColor("#ffb46b")
 
 
 class ShortcutsEditor(QWidget):
-    """Shows and changes the shortcuts of some preferences; `changed` gives the new ones."""
+    """Shows and changes the shortcuts of preferences; `changed` gives the new preferences."""
 
     changed = Signal(object)
 
@@ -43,7 +43,7 @@ class ShortcutsEditor(QWidget):
         self.refresh(preferences)
 
     def refresh(self, preferences: Preferences) -> None:
-        """Show these."""
+        """Show the shortcuts."""
         self._preferences = preferences
         keys = keys_of_preset(preferences.preset, preferences.shortcuts)
         clashes = conflicts(keys)
@@ -72,17 +72,17 @@ class ShortcutsEditor(QWidget):
         self.tree.setCurrentItem(self._rows[name])
 
     def set_keys(self) -> None:
-        """Give the selected command the keys in the box, and no others."""
+        """Give the selected command only the keys in the box."""
         self._put_keys((self._typed(),) if self._typed() else ())
 
     def add_keys(self) -> None:
-        """Give the selected command the keys in the box as well."""
+        """Give the selected command the keys in the box, too."""
         if self.chosen_command is not None and self._typed():
             keys = keys_of_preset(self._preferences.preset, self._preferences.shortcuts)[self.chosen_command]
             self._put_keys(tuple(dict.fromkeys((*keys, self._typed()))))
 
     def reset_keys(self) -> None:
-        """Give the selected command its preset's keys again."""
+        """Give the selected command the preset's keys again."""
         self._put_keys(None)
 
     def _put_keys(self, keys: tuple[str, ...] | None) -> None:

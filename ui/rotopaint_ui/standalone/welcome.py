@@ -1,4 +1,4 @@
-"""What the standalone app offers while no plate is open: open one, the sample shot, or what was open last."""
+"""The welcome page while no plate is open: open a plate, the sample shot, or a recent shot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STEPS = "1  Open a plate     2  Drag a box around the face     3  Run     4  N,
 
 
 class Welcome(QFrame):
-    """The welcome page in the lower half of the viewer: paths that were open last, and buttons that call the others."""
+    """The welcome page in the lower half of the viewer: recent paths and buttons; both call the given functions."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Welcome(QFrame):
         self._centre()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Stay in the middle of the viewer."""
+        """Keep the page in the middle of the viewer."""
         if event.type() == QEvent.Type.Resize:
             self._centre()
         return False
@@ -73,7 +73,7 @@ class Welcome(QFrame):
         self.move((self._canvas.width() - size.width()) // 2, top)
 
     def _show_recent(self, room: int) -> None:
-        """Show as many recent shots as there is room for, in pixels; File, Open recent has them all."""
+        """Show as many recent shots as fit into `room` pixels; File, Open recent has them all."""
         left = room - self._fixed_px
         for button in self.recent:
             left -= button.sizeHint().height() + self._column.spacing()
