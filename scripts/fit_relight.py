@@ -113,7 +113,7 @@ def text_of(table: relight.RelightTable) -> str:
 
 
 def _laid(options: argparse.Namespace, shots: Sequence[Path], rng: np.random.Generator) -> Iterator[StraightenedFrame]:
-    return straighten_frames(shots, rng, every=options.every, sizes=options.sizes, made_up=options.made_up)
+    return straighten_frames(shots, rng, every=options.every, sizes=options.sizes, synthetic=options.made_up)
 
 
 def main() -> int:

@@ -201,11 +201,11 @@ def set_the_seam(qtbot: QtBot, window: MainWindow) -> None:
     tab.width_px.setValue(tab.width_px.value() + 3)
     stale, seen = panel.session.stale_frames(), panel.session.run.seam
     assert stale == list(FRAMES)
-    assert tab.make.text() == "Render 4 frames"
+    assert tab.render_button.text() == "Render 4 frames"
     touch_up(qtbot, window)
     tab.preview.click()
     with qtbot.waitSignal(panel.jobs.ended, timeout=120_000) as ended:
-        tab.make.click()
+        tab.render_button.click()
     assert ended.args == ["clean", True], panel.status.text.text()
     assert all(panel.session.run.seam[frame] != seen[frame] for frame in FRAMES)  # measured as it is painted now
     assert (tab.meter.before, tab.meter.after) == panel.session.run.seam[session.frame]

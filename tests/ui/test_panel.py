@@ -206,7 +206,7 @@ def test_the_seam_tab_knows_the_clean_plate_as_soon_as_it_is_opened(
         panel.open_plate(PlateChoice(plate), out)
     panel.inspector.setCurrentWidget(panel.inspector.seam)
     assert panel.inspector.seam.state.text() == "All 5 frames are up to date"
-    assert not panel.inspector.seam.make.isEnabled()
+    assert not panel.inspector.seam.render_button.isEnabled()
 
 
 def test_the_face_is_found_on_demand_and_its_box_is_a_step(

@@ -137,22 +137,25 @@ def test_buttons_say_the_range_and_how_to_do_it_all(qtbot: QtBot, panel: Panel, 
     panel.inspector.setCurrentWidget(seam)
     session.seams.set({"seam": replace(session.seams.of("seam"), grain=0.5)})  # every frame is stale
     assert (top.run.text(), top.run_all.isVisible()) == ("Run", False)
-    assert (seam.make.text(), seam.make_all.isVisible()) == ("Render 5 frames", False)
+    assert (seam.render_button.text(), seam.render_all_button.isVisible()) == ("Render 5 frames", False)
     assert seam.state.text() == "5 of 5 frames no longer fit the shapes"
     session.go_to(1002)
     panel.commands["range_in"].trigger()
     session.go_to(1003)
     panel.commands["range_out"].trigger()
     assert (top.run.text(), top.run_all.isVisible()) == (f"Run {range_text((1002, 1003))}", True)
-    assert (seam.make.text(), seam.make_all.text()) == (f"Render 2 frames, {range_text((1002, 1003))}", "Render all 5")
-    assert seam.make_all.isVisible()
+    assert (seam.render_button.text(), seam.render_all_button.text()) == (
+        f"Render 2 frames, {range_text((1002, 1003))}",
+        "Render all 5",
+    )
+    assert seam.render_all_button.isVisible()
     assert "runs and paints" in panel.status.text.text()
     assert seam.state.text() == "5 of 5 frames no longer fit the shapes; 2 of them between In and Out"
     session.painting.show({})
     panel._updates.refresh()
     assert seam.state.text() == "No clean plate yet"
     panel.commands["range_all"].trigger()
-    assert (top.run.text(), top.run_all.isVisible(), seam.make.text()) == ("Run", False, "Render 5 frames")
+    assert (top.run.text(), top.run_all.isVisible(), seam.render_button.text()) == ("Run", False, "Render 5 frames")
     session.set_span((1001, 1002))
     session.open(replace(facts, name="other"), out)
     assert session.span is None  # In and Out are of one shot

@@ -45,7 +45,7 @@ def test_a_shot_is_looked_at_as_it_was_left(qtbot: QtBot, facts: PlateFacts, out
     qtbot.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(x, box.center().y()))
     assert first.session.hidden == {"seam"}
     first.inspector.setCurrentIndex(2)
-    zoom, wanted = first.canvas.view.zoom, ViewMemory(first.session, first._widgets).note()
+    zoom, wanted = first.canvas.view.zoom, ViewMemory(first.session, first._widgets).describe_view()
     first.shut_down()
 
     again = opened(qtbot, facts, out)
@@ -53,7 +53,7 @@ def test_a_shot_is_looked_at_as_it_was_left(qtbot: QtBot, facts: PlateFacts, out
     assert (session.frame, session.hidden, session.colours) == (1002, {"seam"}, {"eye": "#ff00ff"})
     assert (again.inspector.currentIndex(), again.canvas.view.zoom) == (2, zoom)
     assert again._widgets.canvas.is_fitted is False
-    found = ViewMemory(session, again._widgets).note()
+    found = ViewMemory(session, again._widgets).describe_view()
     assert found["view"] == pytest.approx(wanted["view"], abs=0.05)
     again.shut_down()
 

@@ -85,8 +85,8 @@ class VisibilityMeter(QWidget):
 class SeamTab(QWidget):
     """The settings of the selected seams. Each change is one undo step and applies to all of them."""
 
-    make_wanted = Signal()
-    make_all_wanted = Signal()
+    render_wanted = Signal()
+    render_all_wanted = Signal()
 
     def __init__(self, session: ShotSession) -> None:
         super().__init__()
@@ -146,11 +146,11 @@ class SeamTab(QWidget):
         self.state.setText(text)
         plural = "frame" if len(wanted) == 1 else "frames"
         where = f", {range_text((min(between), max(between)))}" if between and wanted else ""
-        self.make.setText(f"Render {len(wanted)} {plural}{where}" if wanted else "Render the clean plate")
-        self.make.setEnabled(bool(wanted) and not is_running)
-        self.make_all.setText(f"Render all {len(stale)}")
-        self.make_all.setVisible(len(stale) > len(wanted))
-        self.make_all.setEnabled(not is_running)
+        self.render_button.setText(f"Render {len(wanted)} {plural}{where}" if wanted else "Render the clean plate")
+        self.render_button.setEnabled(bool(wanted) and not is_running)
+        self.render_all_button.setText(f"Render all {len(stale)}")
+        self.render_all_button.setVisible(len(stale) > len(wanted))
+        self.render_all_button.setEnabled(not is_running)
 
     # --- building
 
@@ -175,11 +175,11 @@ class SeamTab(QWidget):
         self.even.setToolTip("Take the profile away: as wide on both sides and all along (S drags its handles)")
         self.preview = QPushButton("Preview this frame")
         self.preview.setCheckable(True)
-        self.make = QPushButton("Render the clean plate")
-        self.make.setToolTip("Paint the frames that no longer fit, and only those (rotopaint clean)")
-        self.make_all = QPushButton()
-        self.make_all.setToolTip("Those outside In and Out as well (Ctrl+Alt+Shift+Return)")
-        self.make_all.hide()
+        self.render_button = QPushButton("Render the clean plate")
+        self.render_button.setToolTip("Paint the frames that no longer fit, and only those (rotopaint clean)")
+        self.render_all_button = QPushButton()
+        self.render_all_button.setToolTip("Those outside In and Out as well (Ctrl+Alt+Shift+Return)")
+        self.render_all_button.hide()
         self.patch = QCheckBox("Patch layer as well")
         self.patch.setToolTip("The paint alone, premultiplied RGBA over the plate, in the folder patch")
         self.state = note_label("No clean plate yet")
@@ -190,8 +190,8 @@ class SeamTab(QWidget):
         self.method.activated.connect(lambda index: self._edit(self.method))
         self.reset.clicked.connect(self._reset_seams)
         self.even.clicked.connect(self._even_out)
-        self.make.clicked.connect(self.make_wanted)
-        self.make_all.clicked.connect(self.make_all_wanted)
+        self.render_button.clicked.connect(self.render_wanted)
+        self.render_all_button.clicked.connect(self.render_all_wanted)
 
     def _arrange_fields(self) -> None:
         """Lay out the fields, which scroll, above the buttons that render, which stay visible."""
@@ -215,7 +215,9 @@ class SeamTab(QWidget):
         column.setSpacing(0)
         level(form)
         column.addWidget(make_scroll_area(self.hint, form), 1)
-        column.addWidget(footer(self.meter, self.preview, self.state, self.patch, self.make, self.make_all))
+        column.addWidget(
+            footer(self.meter, self.preview, self.state, self.patch, self.render_button, self.render_all_button)
+        )
 
     # --- showing
 

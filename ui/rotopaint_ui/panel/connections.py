@@ -39,8 +39,8 @@ def connect_widgets(
     widgets.review_bar.frame_wanted.connect(session.go_to)
     widgets.review_bar.visits_changed.connect(lambda text: services.review.visit(Visits(text)))
     inspector.frame.note_written.connect(services.review.write_note)
-    inspector.seam.make_wanted.connect(shot.make_clean)
-    inspector.seam.make_all_wanted.connect(shot.make_all)
+    inspector.seam.render_wanted.connect(shot.make_clean)
+    inspector.seam.render_all_wanted.connect(shot.make_all)
     inspector.currentChanged.connect(lambda index: updates.refresh_slow())
     into = inspector.export.folder.setText
     inspector.export.folder_wanted.connect(lambda: dialogs.ask_for_folder(window, "Where exports go", into))

@@ -17,9 +17,9 @@ class ViewMemory:
 
     def __init__(self, session: ShotSession, widgets: PanelWidgets) -> None:
         self._session, self._widgets = session, widgets
-        session.looked_at = self.note
+        session.looked_at = self.describe_view
 
-    def note(self) -> dict[str, Any]:
+    def describe_view(self) -> dict[str, Any]:
         """The view as JSON values; empty without a plate."""
         session, canvas = self._session, self._widgets.canvas
         if session.plate is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -40,6 +40,9 @@ class StepStore(Protocol):
 
     def do_again(self, step: Step, state: State) -> State:
         """Redo a step on disk. `step.before` is the state to restore, where it is known."""
+
+
+_StoreMove = Callable[[Step, State], State]  # `take_back` or `do_again` of a store
 
 
 class History:
@@ -93,32 +96,34 @@ class History:
 
         Raises ProjectError where its state cannot be had.
         """
-        if not self._undo:
-            return None
-        step = self._undo[-1]
-        before = self.store.take_back(step, state) if self.store is not None else step.before
-        if before is None:
-            raise ProjectError(_FAR_BACK)
-        self._undo.pop()
-        self._redo.append(Step(step.label, state, step.number))
-        self._let_go(self._redo)
-        return step.label, before
+        take_back = None if self.store is None else self.store.take_back
+        return self._move_step(self._undo, self._redo, state, take_back)
 
     def redo(self, state: State) -> tuple[str, State] | None:
         """Redo the last undone step; returns its label and the state after it, or None where there is none.
 
         Raises ProjectError where its state cannot be had.
         """
-        if not self._redo:
+        do_again = None if self.store is None else self.store.do_again
+        return self._move_step(self._redo, self._undo, state, do_again)
+
+    def _move_step(
+        self, source: list[Step], target: list[Step], state: State, store: _StoreMove | None
+    ) -> tuple[str, State] | None:
+        """Move the last step of `source` to `target`, where it holds `state`; its label and the state that it held.
+
+        `store` finds that state on disk; without it, it is in memory. None where `source` is empty.
+        """
+        if not source:
             return None
-        step = self._redo[-1]
-        after = self.store.do_again(step, state) if self.store is not None else step.before
-        if after is None:
+        step = source[-1]
+        found = step.before if store is None else store(step, state)
+        if found is None:
             raise ProjectError(_FAR_BACK)
-        self._redo.pop()
-        self._undo.append(Step(step.label, state, step.number))
-        self._let_go(self._undo)
-        return step.label, after
+        source.pop()
+        target.append(Step(step.label, state, step.number))
+        self._let_go(target)
+        return step.label, found
 
     def _let_go(self, steps: list[Step]) -> None:
         """Drop from memory the state of the step that has just become old, if the store holds it."""
