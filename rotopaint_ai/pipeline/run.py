@@ -128,8 +128,8 @@ def track(job: RunJob, sink: Sink, cancel: Cancel) -> tuple[int, ...]:
     plan = make_plan(job)
     with plan.plate, claim_folder(plan.claim()), closing(open_tracking(plan, sink)[0]) as state:
         sink(start_event(plan, n_done=len(state.finished)))
-        for said in plan.notes:
-            sink(said)
+        for event in plan.notes:
+            sink(event)
         shot = track_shot(plan, state, sink, cancel)
         note = {
             "began": began,

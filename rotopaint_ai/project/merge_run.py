@@ -46,8 +46,8 @@ def merge_run(
     by_hand = {} if before.document is None else frames_corrected(before.predicted, before.document)
     found = apply_groups(found, before.document, by_hand)
     if predicted is None:
-        said = model_keys(_with_carried_as_models(found, before))
-        predicted = _without_followers(_of_the_face(said, before), before)
+        models_only = model_keys(_with_carried_as_models(found, before))
+        predicted = _without_followers(_of_the_face(models_only, before), before)
         predicted = _with_found(predicted, edited or EditedPredictions())
     from_models = predicted
     from_models = apply_groups(from_models, before.document)
@@ -161,10 +161,10 @@ def _without_followers(from_models: RotoDocument, before: State) -> RotoDocument
 
 def with_earlier_predictions(known: EditedPredictions, found: RotoDocument, before: RotoDocument) -> EditedPredictions:
     """Predictions of a resumed run; frames that it skipped keep their earlier ones."""
-    said = {shape.name: shape.keys for shape in before.shapes}
+    model_rows = {shape.name: shape.keys for shape in before.shapes}
     keys: dict[str, dict[int, Key]] = {}
     for shape in found.shapes:
-        own = said.get(shape.name, {})
+        own = model_rows.get(shape.name, {})
         earlier = {f: own[f] for f, key in shape.keys.items() if key.source != "model" and f in own}
         keys[shape.name] = {**earlier, **known.keys.get(shape.name, {})}
     frames = set(found.landmarks.hand).union(*keys.values())

@@ -84,8 +84,8 @@ def _enough_faces(
 def _of_first(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> tuple[Array64, Array64]:
     """Mean shape and modes from the mean and covariance of the first samples' coefficients alone."""
     first = replace(state, sight=state.sight[: len(faces)], middles=state.middles[: len(faces)])
-    moved, doubt = _fit_motions(faces, known, first)
-    values, vectors = np.linalg.eigh(np.cov(moved.T, bias=True).reshape(doubt.shape[1:]) + doubt.mean(axis=0))
+    moved, covariance = _fit_motions(faces, known, first)
+    values, vectors = np.linalg.eigh(np.cov(moved.T, bias=True).reshape(covariance.shape[1:]) + covariance.mean(axis=0))
     motions = np.tensordot((vectors * np.sqrt(np.maximum(values, 0.0))).T, state.motions, 1)
     return state.places + np.tensordot(moved.mean(axis=0), state.motions, 1), motions
 
@@ -125,14 +125,14 @@ def _fit_views(faces: Array64, places: Array64, weights: Array64) -> tuple[Array
 
 def _em_round(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> _State:
     """One round of EM: coefficients, mean shape and modes, views, residual variance."""
-    moved, doubt = _fit_motions(faces, known, state)
-    places, motions = _fit_shape_and_modes(faces, known, state, moved, doubt)
+    moved, covariance = _fit_motions(faces, known, state)
+    places, motions = _fit_shape_and_modes(faces, known, state, moved, covariance)
     shapes = places + np.tensordot(moved, motions, 1)
     weights = known / state.unexplained
     sight, middles = _fit_views(faces, shapes, weights / np.maximum(weights.sum(axis=1), 1e-9)[:, None])
     off = np.where(known[..., None], faces - middles[:, None] - shapes @ sight.transpose(0, 2, 1), 0.0)
     seen = _seen_motions(motions, sight) * known[:, None, :, None]
-    spread = np.einsum("nklc,nkm,nmlc->nl", seen, doubt, seen, optimize=True)
+    spread = np.einsum("nklc,nkm,nmlc->nl", seen, covariance, seen, optimize=True)
     left = ((off**2).sum(axis=2) + spread).sum(axis=0) / known.sum(axis=0) / 2
     return _State(state.usual, places, motions, np.maximum(left, _LEAST_MISS**2), sight, middles)
 
@@ -148,18 +148,18 @@ def _fit_motions(faces: Array64, known: npt.NDArray[np.bool_], state: _State) ->
     off = faces - state.middles[:, None] - state.places @ state.sight.transpose(0, 2, 1)
     weighed = (seen * (known / state.unexplained)[:, None, :, None]).reshape(*seen.shape[:2], -1)
     inside = weighed @ seen.reshape(*seen.shape[:2], -1).transpose(0, 2, 1) + np.eye(seen.shape[1])
-    doubt = np.linalg.inv(inside)
-    return np.asarray((doubt @ (weighed @ off.reshape(len(off), -1, 1)))[..., 0]), np.asarray(doubt)
+    covariance = np.linalg.inv(inside)
+    return np.asarray((covariance @ (weighed @ off.reshape(len(off), -1, 1)))[..., 0]), np.asarray(covariance)
 
 
 def _fit_shape_and_modes(
-    faces: Array64, known: npt.NDArray[np.bool_], state: _State, moved: Array64, doubt: Array64
+    faces: Array64, known: npt.NDArray[np.bool_], state: _State, moved: Array64, covariance: Array64
 ) -> tuple[Array64, Array64]:
     """Mean shape [L, 3] and modes [K, L, 3] that maximise the expected likelihood, each landmark separately."""
     n, n_parts = len(faces), moved.shape[1] + 1
     parts = np.concatenate([np.ones((n, 1)), moved], axis=1)
     products = parts[:, :, None] * parts[:, None]
-    products[:, 1:, 1:] += doubt
+    products[:, 1:, 1:] += covariance
     plane = state.sight.transpose(0, 2, 1) @ state.sight
     both = np.einsum("njk,nab->njakb", plane, products).reshape(n, -1)
     inside = (known.T.astype(np.float64) @ both).reshape(-1, 3 * n_parts, 3 * n_parts)

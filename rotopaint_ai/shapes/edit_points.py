@@ -189,9 +189,9 @@ def _without_points(points: Points, kept: Sequence[int], closed: bool) -> Points
         n = (b - a) % len(points)
         if n > 1:
             run = [cubics[(a + step) % len(points)] for step in range(n)]
-            go, come = _fit_tangents(run)
-            out[a] = out[a]._replace(out_dx=go[0], out_dy=go[1])
-            out[b] = out[b]._replace(in_dx=come[0], in_dy=come[1])
+            start_tangent, end_tangent = _fit_tangents(run)
+            out[a] = out[a]._replace(out_dx=start_tangent[0], out_dy=start_tangent[1])
+            out[b] = out[b]._replace(in_dx=end_tangent[0], in_dy=end_tangent[1])
     return tuple(out[index] for index in kept)
 
 
@@ -205,30 +205,31 @@ def _fit_tangents(run: Sequence[Cubic]) -> tuple[Place, Place]:
     if all(c[0] == c[1] and c[2] == c[3] for c in run):
         return (0.0, 0.0), (0.0, 0.0)
     samples = [at(cubic, step / _FIT_STEPS) for cubic in run for step in range(_FIT_STEPS)] + [run[-1][3]]
-    go, come = _start_direction(run[0]), _start_direction(_reverse_cubic(run[-1]))
+    start_tangent, end_tangent = _start_direction(run[0]), _start_direction(_reverse_cubic(run[-1]))
     ts = _arc_shares(samples)
-    cubic = _fit_handles(samples, ts, go, come)
+    cubic = _fit_handles(samples, ts, start_tangent, end_tangent)
     for _ in range(_FIT_ROUNDS):
         ts = [_newton(cubic, sample, t) for sample, t in zip(samples, ts)]
-        cubic = _fit_handles(samples, ts, go, come)
+        cubic = _fit_handles(samples, ts, start_tangent, end_tangent)
     (x0, y0), (x1, y1), (x2, y2), (x3, y3) = cubic
     return (x1 - x0, y1 - y0), (x2 - x3, y2 - y3)
 
 
-def _fit_handles(samples: Sequence[Place], ts: Sequence[float], go: Place, come: Place) -> Cubic:
+def _fit_handles(samples: Sequence[Place], ts: Sequence[float], start_tangent: Place, end_tangent: Place) -> Cubic:
     """Schneider's two equations for the lengths of the end tangents, whose directions are given.
 
     `fit.fit_segments` solves another problem: with numpy, and with directions that are free too.
     """
     (x0, y0), (x3, y3) = samples[0], samples[-1]
+    (sx, sy), (ex, ey) = start_tangent, end_tangent
     c00 = c01 = c11 = r0 = r1 = 0.0
-    dot = go[0] * come[0] + go[1] * come[1]
+    dot = sx * ex + sy * ey
     for (x, y), t in zip(samples, ts):
         u = 1.0 - t
         b0, b1, b2, b3 = u * u * u, 3 * u * u * t, 3 * u * t * t, t * t * t
         rx, ry = x - (b0 + b1) * x0 - (b2 + b3) * x3, y - (b0 + b1) * y0 - (b2 + b3) * y3
         c00, c01, c11 = c00 + b1 * b1, c01 + b1 * b2 * dot, c11 + b2 * b2
-        r0, r1 = r0 + b1 * (go[0] * rx + go[1] * ry), r1 + b2 * (come[0] * rx + come[1] * ry)
+        r0, r1 = r0 + b1 * (sx * rx + sy * ry), r1 + b2 * (ex * rx + ey * ry)
     determinant = c00 * c11 - c01 * c01
     chord = math.hypot(x3 - x0, y3 - y0)
     alpha = beta = chord / 3
@@ -236,7 +237,7 @@ def _fit_handles(samples: Sequence[Place], ts: Sequence[float], go: Place, come:
         alpha, beta = (r0 * c11 - r1 * c01) / determinant, (c00 * r1 - c01 * r0) / determinant
     if min(alpha, beta) < 1e-6 * chord:
         alpha = beta = chord / 3
-    return (x0, y0), (x0 + alpha * go[0], y0 + alpha * go[1]), (x3 + beta * come[0], y3 + beta * come[1]), (x3, y3)
+    return (x0, y0), (x0 + alpha * sx, y0 + alpha * sy), (x3 + beta * ex, y3 + beta * ey), (x3, y3)
 
 
 def _newton(cubic: Cubic, sample: Place, t: float) -> float:

@@ -37,12 +37,12 @@ def likeness(space: FaceSpace, rows_H: Rows, splines: Complex, at_N: Rows) -> Ar
     size_H: Array = np.abs(space.factor_F[rows_H])
     z = np.where(seen, points - np.nanmean(points, axis=1, keepdims=True), 0)
     a, both = z[at_N], seen[at_N].astype(float)
-    say = seen * _weights_by_distance(points, splines, size_H)
-    total = np.maximum(say @ both.T, 1e-9)  # sums over the landmarks that are visible in both frames
-    sum_a, sum_b = say @ a.T, (say * z) @ both.T
-    var_a = say @ (abs(a) ** 2).T - abs(sum_a) ** 2 / total
-    var_b = (say * abs(z) ** 2) @ both.T - abs(sum_b) ** 2 / total
-    product = (say * z.conj()) @ a.T - sum_b.conj() * sum_a / total
+    weight = seen * _weights_by_distance(points, splines, size_H)
+    total = np.maximum(weight @ both.T, 1e-9)  # sums over the landmarks that are visible in both frames
+    sum_a, sum_b = weight @ a.T, (weight * z) @ both.T
+    var_a = weight @ (abs(a) ** 2).T - abs(sum_a) ** 2 / total
+    var_b = (weight * abs(z) ** 2) @ both.T - abs(sum_b) ** 2 / total
+    product = (weight * z.conj()) @ a.T - sum_b.conj() * sum_a / total
     both_vary = np.sqrt(np.maximum(var_a, 1e-9) * np.maximum(var_b, 1e-9))
     apart = np.maximum(both_vary - abs(product) ** 2 / both_vary, 0) / total / np.outer(size_H, size_H[at_N])
     is_known = seen @ both.T >= TOO_FEW

@@ -152,9 +152,11 @@ def test_rotation_on_an_anamorphic_plate_is_round_to_the_eye() -> None:
 
 def test_handles_are_a_third_of_the_chord_where_samples_do_not_determine_them() -> None:
     """First with samples only at both ends; then with samples at thirds and end directions that point outwards."""
-    ahead = edit_points._fit_handles([(0, 0), (9, 0)], [0, 1], go=(1, 0), come=(-1, 0))
+    ahead = edit_points._fit_handles([(0, 0), (9, 0)], [0, 1], start_tangent=(1, 0), end_tangent=(-1, 0))
     assert ahead == ((0, 0), (3, 0), (6, 0), (9, 0))
-    away = edit_points._fit_handles([(0, 0), (3, 0), (6, 0), (9, 0)], [0, 1 / 3, 2 / 3, 1], go=(-1, 0), come=(1, 0))
+    away = edit_points._fit_handles(
+        [(0, 0), (3, 0), (6, 0), (9, 0)], [0, 1 / 3, 2 / 3, 1], start_tangent=(-1, 0), end_tangent=(1, 0)
+    )
     assert away == ((0, 0), (-3, 0), (12, 0), (9, 0))
 
 
@@ -163,6 +165,6 @@ def test_handles_are_those_of_the_cubic_that_the_samples_lie_on() -> None:
     weights = np.stack([(1 - ts) ** 3, 3 * (1 - ts) ** 2 * ts, 3 * (1 - ts) * ts**2, ts**3], 1)
     ways = (cubic[1] - cubic[0]) / np.hypot(2, 4), (cubic[2] - cubic[3]) / np.hypot(2, 3)
     found = edit_points._fit_handles(
-        [tuple(p) for p in weights @ cubic], list(ts), go=tuple(ways[0]), come=tuple(ways[1])
+        [tuple(p) for p in weights @ cubic], list(ts), start_tangent=tuple(ways[0]), end_tangent=tuple(ways[1])
     )
     np.testing.assert_allclose(found, cubic, atol=1e-9)

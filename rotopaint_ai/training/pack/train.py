@@ -162,13 +162,15 @@ class _PackBuilder:
                     parity = self._export(made, trained.net, self.ready.train_data, chosen, seams, card)
                 return parity, self._measure_pack(made, {**card, "parity": parity})
         before = {**card, "training": {**card["training"], AT_LAST: False}}
-        with replacing_folder(folder) as made, replacing_folder(self.run_folder / EVALUATED) as judged:
+        with replacing_folder(folder) as made, replacing_folder(self.run_folder / EVALUATED) as validated_folder:
             with self.part("export"):
                 traces: Traces = {}
-                parity = self._export(judged, trained.validated, self.ready.train_data, chosen, seams, before, traces)
+                parity = self._export(
+                    validated_folder, trained.validated, self.ready.train_data, chosen, seams, before, traces
+                )
                 everything = data.subset(data.rows_of("train", "val"))
                 final = self._export(made, trained.net, everything, chosen, seams, card, traces)
-            metrics = self._measure_pack(judged, {**before, "parity": parity})
+            metrics = self._measure_pack(validated_folder, {**before, "parity": parity})
             write_card(made, {**card, "parity": final, "metrics": metrics})
         return final, metrics
 

@@ -31,11 +31,13 @@ from rotopaint_ai.yaml_text import yaml_errors, yaml_loader
 
 AnyConfig = TypeVar("AnyConfig", bound=Any)
 PARTS = "rotopaint_ai.parts"  # entry point group: modules of installed packages that register parts
-RENAMED: Mapping[str, str] = {  # field names of older recipes
+RENAMED: Mapping[str, str] = {  # names of fields and losses in older recipes
     "log_every": "eval_every",
     "bent": "elastic",
     "turned": "pose",
     "slant": "anisotropy",
+    "judge": "classify",
+    "judge_box": "refine_box",
 }
 SETTLED: Mapping[str, Any] = {  # removed fields of older recipes; accepted with the value that everyone used
     **{"bend": 0.012, "elastic_shift": 0.012, "centre_jitter": 0.5, "shape_warp": 0.06},

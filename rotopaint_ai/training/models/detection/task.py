@@ -173,8 +173,8 @@ def _match_regions(output: DetectorOutput, target: DetectionTarget) -> tuple[Ten
     return best.values, best.indices, counts
 
 
-@LOSSES.register("judge")
-def judge(output: DetectorOutput, target: DetectionTarget) -> Tensor:
+@LOSSES.register("classify")
+def classify(output: DetectorOutput, target: DetectionTarget) -> Tensor:
     """Cross entropy of each region's face logit."""
     overlap, _, counts = _match_regions(output, target)
     wanted = (overlap >= IS_FACE).to(output.logits.dtype)
@@ -182,8 +182,8 @@ def judge(output: DetectorOutput, target: DetectionTarget) -> Tensor:
     return (plain * counts).sum() / counts.sum().clamp(min=1)
 
 
-@LOSSES.register("judge_box")
-def judge_box(output: DetectorOutput, target: DetectionTarget) -> Tensor:
+@LOSSES.register("refine_box")
+def refine_box(output: DetectorOutput, target: DetectionTarget) -> Tensor:
     """GIoU loss of the refined boxes of regions that contain a face."""
     overlap, face, _ = _match_regions(output, target)
     is_face = overlap >= IS_FACE
@@ -259,8 +259,8 @@ class DetectorConfig(PyramidConfig):
         default_factory=lambda: {
             "propose": 1.0,
             "propose_box": 1.0,
-            "judge": 1.0,
-            "judge_box": 1.0,
+            "classify": 1.0,
+            "refine_box": 1.0,
             "mask": 1.0,
             "keypoints": 0.25,
         }

@@ -55,12 +55,12 @@ def seam_frames(folders: Sequence[Path], *, every: int = 1) -> Iterator[SeamFram
 
 
 def straighten_frames(
-    folders: Sequence[Path], rng: Rng, *, every: int, sizes: int, made_up: int
+    folders: Sequence[Path], rng: Rng, *, every: int, sizes: int, synthetic: int
 ) -> Iterator[StraightenedFrame]:
-    """Every `every`-th frame of shots at `sizes` random scales, then `made_up` synthetic seams on clean ones and
-    textures."""
+    """Every `every`-th frame of shots at `sizes` random scales, then `synthetic` drawn seams per frame,
+    on clean frames and textures."""
     for view in seam_frames(folders, every=every):
-        grounds = (view.clean if rng.random() < 0.6 else paint_texture(320, rng) for _ in range(made_up))
+        grounds = (view.clean if rng.random() < 0.6 else paint_texture(320, rng) for _ in range(synthetic))
         for one in [view] * sizes + [add_groove(ground, rng) for ground in grounds]:
             one = add_occluders(one, rng) if rng.random() < _COVERED else one
             found = straighten_view(one, rng, float(rng.choice(SIZES)))
@@ -178,12 +178,12 @@ class Strips:
             return cls(kept["strip"], kept["light"], kept["wanted"])
 
 
-def cut_strips(folders: Sequence[Path], seed: int, *, sizes: int, made_up: int) -> Strips:
+def cut_strips(folders: Sequence[Path], seed: int, *, sizes: int, synthetic: int) -> Strips:
     """Cut strips from shots. Raises: TrainingError if they contain none."""
     rng = np.random.default_rng(seed)
     found = [
         part
-        for one in straighten_frames(folders, rng, every=1, sizes=sizes, made_up=made_up)
+        for one in straighten_frames(folders, rng, every=1, sizes=sizes, synthetic=synthetic)
         for part in _cut_frame(one, rng)
     ]
     if not found:

@@ -146,9 +146,9 @@ class FillTask(PartTask[FillNet, FillInputs]):
         shots, val = split_shots([Path(folder) for folder in sources.folders])
         sources.check()
         folder, seed = sources.folder, config.seed
-        train = _cached_strips(folder / "strips.npz", shots, seed, sizes=config.sizes, made_up=config.made_up)
+        train = _cached_strips(folder / "strips.npz", shots, seed, sizes=config.sizes, synthetic=config.made_up)
         sources.check()
-        held_out = _cached_strips(folder / "val.npz", val, 1, sizes=2, made_up=1)
+        held_out = _cached_strips(folder / "val.npz", val, 1, sizes=2, synthetic=1)
         torch.manual_seed(seed)
         net = FillNet()
         if config.start is not None:
@@ -218,12 +218,12 @@ def split_shots(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     return train, val
 
 
-def _cached_strips(path: Path, shots: Sequence[Path], seed: int, *, sizes: int, made_up: int) -> Strips:
+def _cached_strips(path: Path, shots: Sequence[Path], seed: int, *, sizes: int, synthetic: int) -> Strips:
     """Strips of shots, from the file at `path`, cut anew if its JSON file names other shots or settings."""
     made_from = path.with_suffix(".json")
-    wanted = json.dumps({"shots": [str(shot) for shot in shots], "seed": seed, "sizes": sizes, "made_up": made_up})
+    wanted = json.dumps({"shots": [str(shot) for shot in shots], "seed": seed, "sizes": sizes, "made_up": synthetic})
     if not path.exists() or not made_from.exists() or made_from.read_text(encoding="utf-8") != wanted:
-        cut_strips(shots, seed, sizes=sizes, made_up=made_up).save(path)
+        cut_strips(shots, seed, sizes=sizes, synthetic=synthetic).save(path)
         write_text(made_from, wanted)
     return Strips.load(path)
 

@@ -33,6 +33,7 @@ from rotopaint_ai.training.models.detection.scenes import (
 )
 from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask, as_tensors, build_detector
 from rotopaint_ai.training.pack.network import TrainOptions, check_place, find_task, train_network
+from rotopaint_ai.training.trainer.config import load_config, override
 from rotopaint_ai.training.trainer.cores import make_timed
 from rotopaint_ai.training.trainer.trainer import Trainer
 
@@ -124,7 +125,16 @@ def test_pictures_without_faces_have_a_loss() -> None:
     output, target = _forward(_net(), _batches(_scene()).batch([0] * 2, np.random.default_rng(0)))
     loss, parts = sum_losses(task.LOSSES, output, target, dict.fromkeys(task.LOSSES, 1.0))
     assert torch.isfinite(loss)
-    assert parts["propose_box"] == parts["judge_box"] == parts["mask"] == parts["keypoints"] == 0
+    assert parts["propose_box"] == parts["refine_box"] == parts["mask"] == parts["keypoints"] == 0
+
+
+def test_older_recipes_weigh_the_losses_of_regions_by_their_old_names(tmp_path: Path) -> None:
+    recipe = tmp_path / "old.yaml"
+    recipe.write_text("task: detector\nlosses: {judge: 0.5, judge_box: 0.25}\n")
+    losses = load_config(DetectorConfig(), recipe).losses
+    assert (losses["classify"], losses["refine_box"]) == (0.5, 0.25)
+    assert losses.keys() == DetectorConfig().losses.keys()
+    assert override(DetectorConfig(), ["losses.judge=2"]).losses["classify"] == 2.0
 
 
 def test_heat_maps_give_their_mean() -> None:
