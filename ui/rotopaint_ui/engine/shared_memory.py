@@ -1,8 +1,8 @@
 """Memory shared by two processes: one writes a picture, the other reads it. No Qt.
 
 A picture through a pipe costs the GUI thread a copy for every few kilobytes (measured: 15 ms for 1920 x 1080, 66 ms for
-4K); through a mapped file it costs one copy. The file lies on a memory file system. Its name contains the process that
-made it, and is removed as soon as the other process has opened it, so that a crash leaves nothing behind.
+4K); through a mapped file it costs one copy. The file lies on a memory file system. The process that made it sends its
+name, which is removed as soon as the other process has opened it, so that a crash leaves nothing behind.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The time axis: which frames are shown, and where. Plain arithmetic."""
+"""The time axis: which frames are shown, and where. Arithmetic only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LEAST = 4.0  # frames that fill the axis when it is magnified most
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Frames `first` to `last` of a shot on `width` pixels of a widget; `begin` and `end` bound what is shown of it.
+    """Frames `first` to `last` of a shot on `width` pixels of a widget, of which `begin` to `end` is shown.
 
     `begin` and `end` are positions in frames: frame f covers [f, f + 1).
     """
@@ -24,12 +24,12 @@ class Axis:
 
     @classmethod
     def whole(cls, first: int, last: int, width: float) -> Axis:
-        """The whole shot."""
+        """The axis that shows the whole shot."""
         return cls(first, last, width, float(first), float(last + 1))
 
     @property
     def cell(self) -> float:
-        """Pixels for one frame."""
+        """The width of one frame in pixels."""
         return max(self.width - LEFT - RIGHT, 1.0) / (self.end - self.begin)
 
     @property
@@ -39,12 +39,12 @@ class Axis:
 
     @property
     def right(self) -> float:
-        """Where the strips end."""
+        """The right end of the strips, pixels."""
         return self.width - RIGHT
 
     @property
     def frames(self) -> range:
-        """The frames of which something is shown."""
+        """The frames that are at least partly shown."""
         return range(max(int(self.begin), self.first), min(int(-(-self.end // 1)), self.last + 1))
 
     def x_of(self, frame: float) -> float:
@@ -56,7 +56,7 @@ class Axis:
         return self.x_of(frame + 0.5)
 
     def frame_at(self, x: float) -> int:
-        """The frame whose cell holds a place; the nearest one of the shot outside the axis."""
+        """The frame at an x position; outside the axis, the nearest frame of the shot."""
         return min(max(int((self.begin + (x - LEFT) / self.cell) // 1), self.first), self.last)
 
     def tick_step(self, least_px: float) -> int:
@@ -64,7 +64,7 @@ class Axis:
         return next((step for step in _STEPS if step * self.cell >= least_px), _STEPS[-1])
 
     def zoomed(self, factor: float, x: float) -> Axis:
-        """Magnified about a place; never beyond the shot, never below a few frames."""
+        """The axis magnified about an x position, within the shot and down to a few frames."""
         whole = float(self.last + 1 - self.first)
         span = min(max((self.end - self.begin) / factor, min(_LEAST, whole)), whole)
         share = min(max((x - LEFT) / max(self.width - LEFT - RIGHT, 1.0), 0.0), 1.0)
@@ -72,11 +72,11 @@ class Axis:
         return self._axis_at(at - share * span, span)
 
     def moved(self, pixels: float) -> Axis:
-        """Shifted by a drag of so many pixels."""
+        """The axis shifted by a drag of some pixels."""
         return self._axis_at(self.begin - pixels / self.cell, self.end - self.begin)
 
     def showing(self, frame: int) -> Axis:
-        """Shifted just so far that a frame is seen."""
+        """The axis shifted just far enough to show a frame."""
         span = self.end - self.begin
         if self.begin <= frame and frame + 1 <= self.end:
             return self

@@ -1,7 +1,8 @@
-"""The dope sheet: keys of the selected shapes, a row each, or of all in one row; chosen, moved, stretched and copied.
+"""The dope sheet: keys of the selected shapes, a row each, or of all shapes in one row; selected, moved, stretched,
+copied.
 
-A selected group has a row for its transform. Each gesture is one undo step. Keys that are moved or pasted become a
-person's.
+A selected group has a row for its transform. Each gesture is one undo step. Keys that are moved or pasted become human
+keys.
 """
 
 from __future__ import annotations
@@ -47,17 +48,17 @@ class SheetArea:
     first_row: int = 0
 
     def row_at(self, y: float) -> int:
-        """The row at a height; the nearest one above and below all."""
+        """The row at a height; above and below all rows, the nearest one."""
         return self.first_row + min(max(int((y - self.y) // KEYS), 0), max(self.n_rows - 1, 0))
 
     def top_of(self, row: int) -> float:
-        """Where a row begins."""
+        """The top of a row."""
         return self.y + (row - self.first_row) * KEYS
 
 
 @dataclass(frozen=True, slots=True)
 class _Drag:
-    """What the mouse does with keys, from its press on."""
+    """A drag of keys, from the press on."""
 
     kind: Literal["move", "stretch", "band"]
     start: QPointF
@@ -67,7 +68,7 @@ class _Drag:
 
 
 class DopeSheet:
-    """Keys of a session. Its widget gives it the mouse, keys and a painter, with the area in which it lies."""
+    """The keys of a session. Its widget passes on the mouse, keys and a painter, with the sheet's area."""
 
     def __init__(self, session: ShotSession) -> None:
         self._session, self._context = session, EditContext(session)
@@ -81,7 +82,8 @@ class DopeSheet:
 
     @property
     def rows(self) -> tuple[KeyRow, ...]:
-        """A row for each selected shape, above them the keys of a selected group; one of all shapes where none is."""
+        """A row for each selected shape, above them one for a selected group's transform; without a selection, one for
+        all shapes."""
         document, names = self._session.document, self._session.selection.shapes
         if self._known[0] is not document or self._known[1] != names:
             shapes = () if document is None else document.shapes
@@ -93,7 +95,7 @@ class DopeSheet:
 
     @property
     def chosen_keys(self) -> Places:
-        """The keys that are selected and still there."""
+        """The selected keys that still exist."""
         if self._chosen:
             there = {name: frames for row in self.rows for name, frames in row.frames_of.items()}
             self._chosen = frozenset(place for place in self._chosen if place[1] in there.get(place[0], ()))
@@ -115,9 +117,9 @@ class DopeSheet:
     # --- the mouse
 
     def press(self, area: SheetArea, point: QPointF, *, adds: bool, stretches: bool) -> None:
-        """Choose the key under the mouse, or begin a rubber band.
+        """Select the key under the mouse, or begin a rubber band.
 
-        `adds`: add the key to the chosen ones, or remove it; a drag is then a rubber band even if it begins on a key.
+        `adds`: add the key to the selection, or remove it; a drag is then a rubber band even if it begins on a key.
         """
         under, chosen = self._changeable(self.key_at(area, point)), self.chosen_keys
         if not under:
@@ -133,7 +135,7 @@ class DopeSheet:
         self._end = point
 
     def drag(self, area: SheetArea, point: QPointF) -> None:
-        """Move or stretch the keys that are chosen, or choose those inside the rubber band."""
+        """Move or stretch the selected keys, or select those inside the rubber band."""
         drag, self._end = self._drag, point
         if drag is None:
             return
@@ -150,7 +152,7 @@ class DopeSheet:
             self._show_retimed(self._ways_of(drag, area.axis.frame_at(point.x())))
 
     def release(self) -> None:
-        """One gesture is one undo step."""
+        """End the gesture, as one undo step."""
         drag, self._drag = self._drag, None
         if drag is None or not drag.has_begun:
             return
@@ -161,7 +163,7 @@ class DopeSheet:
             self._session.say(f"{what}: drag moves, Ctrl+drag stretches, the right button offers more")
 
     def cancel(self) -> None:
-        """Take the drag back; without one, choose no key any more."""
+        """Cancel the drag; without one, clear the selection."""
         drag, self._drag = self._drag, None
         if drag is None:
             self._chosen = _NONE
@@ -204,31 +206,31 @@ class DopeSheet:
         return _NONE.union(*(row.places_in(frames[0], frames[-1]) for row in self.rows[rows[0] : rows[1] + 1]))
 
     def _changeable(self, places: Places) -> Places:
-        """Those of shapes that may be changed."""
+        """Those of some shapes that may be changed."""
         held = {shape.name for row in self.rows for shape in row.shapes if not self._context.can_grab(shape)}
         return frozenset(place for place in places if place[0] not in held)
 
     # --- edits
 
     def choose_all(self) -> None:
-        """All keys of the rows."""
+        """Select all keys of the rows."""
         places = (row.places_at(frame) for row in self.rows for frame in row.sources)
         self._chosen = self._changeable(_NONE.union(*places))
 
     def choose_later(self) -> None:
-        """The chosen keys and all later ones of their shapes: to make room, or to close a gap."""
+        """Select also all later keys of the selected keys' shapes, to move them together."""
         firsts = {name: frames[0] for name, frames in edit_keys.frames_by_shape(self.chosen_keys).items()}
         rows = [(name, frames) for row in self.rows for name, frames in row.frames_of.items() if name in firsts]
         self._chosen = frozenset((name, f) for name, frames in rows for f in frames if f >= firsts[name])
 
     def delete_chosen_keys(self) -> None:
-        """Delete the chosen keys."""
+        """Delete the selected keys."""
         places = self.chosen_keys
         if places and self._put_step(f"delete {_word(places)}", partial(edit_keys.remove_keys, places=places)):
             self._chosen = _NONE
 
     def copy_chosen(self) -> None:
-        """Remember the chosen keys."""
+        """Copy the selected keys."""
         document = self._session.document
         if document is not None and self.chosen_keys:
             self._copied = edit_keys.copy_keys(document, self.chosen_keys)
@@ -236,11 +238,12 @@ class DopeSheet:
             self._session.say(f"Copied {n} {_word(self.chosen_keys)}: Ctrl+V puts the first one on the frame shown")
 
     def forget_copied(self) -> None:
-        """Another shot, or something else was copied since."""
+        """Forget copied keys, because another shot is open or something else was copied."""
         self._copied = {}
 
     def paste_copied(self) -> None:
-        """Put copied keys on the frame that is shown and after it: on their shapes, or one's on the selected shape."""
+        """Paste the copied keys from the current frame on, onto their own shapes; keys of one shape onto the selected
+        shape."""
         session, frame, plate = self._session, self._session.frame, self._session.plate
         copied = self._copied
         layer, own = self._context.layer, session.selection.shape
@@ -255,13 +258,13 @@ class DopeSheet:
             self._chosen = frozenset((name, frame + at) for name, keys in copied.items() for at in keys)
 
     def set_way_on(self, kind: Interpolation) -> None:
-        """Set the interpolation after the chosen keys."""
+        """Set the interpolation after the selected keys."""
         places = self.chosen_keys
         if places:
             self._put_step(f"{kind} {_word(places)}", partial(edit_keys.set_ways_on, places=places, kind=kind))
 
     def shift_chosen(self, by: int) -> None:
-        """Move the chosen keys by some frames."""
+        """Move the selected keys by some frames."""
         plate, places = self._session.plate, self.chosen_keys
         if plate is None or not places:
             return
@@ -275,7 +278,7 @@ class DopeSheet:
     # --- keys and menu
 
     def key_action(self, event: QKeyEvent) -> Callable[[], None] | None:
-        """What a key does with the chosen keys; None: nothing, it is the panel's."""
+        """The action of a keyboard key on the selected keys; None where the key belongs to the panel."""
         standard = QKeySequence.StandardKey
         if event.matches(standard.Paste):
             return self.paste_copied if self._copied else None
@@ -292,7 +295,7 @@ class DopeSheet:
         return self.delete_chosen_keys if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace) else None
 
     def make_key_menu(self, parent: QWidget, area: SheetArea, point: QPointF) -> QMenu:
-        """What can be done with the key under the mouse and those chosen with it."""
+        """A menu for the key under the mouse and those selected with it."""
         under = self._changeable(self.key_at(area, point))
         if under and not under <= self.chosen_keys:
             self._chosen = under
@@ -322,13 +325,13 @@ class DopeSheet:
     # --- painting
 
     def _follows_landmarks(self, row: KeyRow) -> bool:
-        """Whether a row has a shape of the models, which follows landmarks; drawn shapes do not."""
+        """Whether a row has a shape that a model makes, which follows landmarks; drawn shapes do not."""
         models = self._session.state.predicted
         own = frozenset() if models is None else {shape.name for shape in models.shapes}
         return any(shape.name in own for shape in row.shapes)
 
     def paint(self, painter: QPainter, area: SheetArea, hand: Collection[int], crops: Collection[int]) -> None:
-        """The rows that are seen; `hand`: frames with a landmark placed by hand, `crops`: with a crop box drawn."""
+        """Draw the visible rows; `hand`: frames with a landmark placed by hand, `crops`: with a drawn crop box."""
         chosen = self.chosen_keys
         seen = self.rows[area.first_row : area.first_row + area.n_rows]
         follows = (number for number, row in enumerate(seen, area.first_row) if self._follows_landmarks(row))

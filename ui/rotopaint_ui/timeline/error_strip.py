@@ -23,7 +23,7 @@ _EMPTY = QColor("#0f1013")
 
 @dataclass(frozen=True, slots=True)
 class ErrorRows:
-    """What the picture of the rows depends on."""
+    """The values that determine the picture of the rows."""
 
     run: RunRecord
     names: tuple[str, ...]
@@ -33,14 +33,14 @@ class ErrorRows:
 
 
 class HeatRows:
-    """Rows of shapes as one picture, drawn again only when what it shows has changed."""
+    """The rows of shapes as one picture, drawn again only when its values change."""
 
     def __init__(self) -> None:
         self._key: ErrorRows | None = None
         self._image = QImage()
 
     def image(self, rows: ErrorRows) -> QImage:
-        """One pixel column per screen pixel, `ROW` pixel rows per shape."""
+        """The picture: a pixel column per screen pixel, `ROW` pixel rows per shape."""
         key = self._key
         if key is None or key.run is not rows.run or key.settled is not rows.settled or key != rows:
             self._key, self._image = rows, _drawn_strip(rows)
@@ -50,10 +50,11 @@ class HeatRows:
 def paint_bars(
     painter: QPainter, axis: Axis, y: float, errors: Mapping[int, float], scale: ErrorScale, settled: Collection[int]
 ) -> None:
-    """A bar per frame: its colour says how large the error may be, its height how it ranks among the others; a cross
-    where lost. Differences smaller than the scale are not blown up.
+    """Draw a bar per frame: colour by expected error, height by rank among the other frames; a cross where the face was
+    lost.
 
-    Frames that a person has `settled` are grey and low; the coloured frames remain to be done.
+    Heights span at least the colour scale, so that small differences stay small. Frames that a person has `settled` are
+    grey and low; the coloured frames remain to be done.
     """
     known = [error for frame, error in errors.items() if error != float("inf") and frame not in settled]
     least, most = min(known, default=0.0), max(known, default=0.0)
@@ -72,7 +73,7 @@ def paint_bars(
 
 
 def columns(axis: Axis) -> Sequence[tuple[float, range]]:
-    """Cells of at least a pixel: left edge, and the frames in it."""
+    """Cells at least a pixel wide: left edge, and the frames in each."""
     if axis.cell >= 1.0:
         return [(axis.x_of(frame), range(frame, frame + 1)) for frame in axis.frames]
     step = int(1.0 / axis.cell) + 1

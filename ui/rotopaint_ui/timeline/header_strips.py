@@ -20,19 +20,19 @@ _PLAYHEAD = QColor("#ff7a45")
 
 
 def strip_area(axis: Axis, y: float, height: float) -> QRectF:
-    """The area of a strip."""
+    """The rectangle of a strip."""
     return QRectF(LEFT, y, axis.right - LEFT, height)
 
 
 def paint_strip_label(painter: QPainter, text: str, y: float, height: float) -> None:
-    """The name of a strip, at its left."""
+    """Draw the name of a strip at its left."""
     painter.setPen(_TEXT)
     area = QRectF(2, y, LEFT - 8, height)
     painter.drawText(area, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, text)
 
 
 def paint_ruler(painter: QPainter, axis: Axis, y: float) -> None:
-    """Frame numbers."""
+    """Draw frame numbers."""
     step = axis.tick_step(44)
     start = axis.frames.start + (-axis.frames.start) % step
     painter.setPen(_TEXT)
@@ -43,7 +43,7 @@ def paint_ruler(painter: QPainter, axis: Axis, y: float) -> None:
 
 
 def paint_span(painter: QPainter, axis: Axis, y: float, span: tuple[int, int]) -> None:
-    """The range that is played: a line under its frame numbers, with an upright at either end."""
+    """Draw the range from In to Out: a line under the frame numbers, with a mark at each end."""
     left, right, base = axis.x_of(span[0]) + 1, axis.x_of(span[1] + 1) - 1, y + RULER - 1
     painter.setPen(QPen(QColor("#ffd75e"), 2.0))
     ends = [QPointF(left, y + 3), QPointF(left, base), QPointF(right, base), QPointF(right, y + 3)]
@@ -51,7 +51,7 @@ def paint_span(painter: QPainter, axis: Axis, y: float, span: tuple[int, int]) -
 
 
 def paint_holds(painter: QPainter, axis: Axis, y: float, held: Iterable[tuple[int, int]]) -> None:
-    """A bracket over the frames that repeat one exposure."""
+    """Draw a bracket over the frames that repeat one exposure."""
     painter.setPen(QPen(QColor("#9fb4c9"), 1.6))
     for first, last in held:
         if last > first:
@@ -61,7 +61,7 @@ def paint_holds(painter: QPainter, axis: Axis, y: float, held: Iterable[tuple[in
 
 
 def thumb_width(plate: PlateFacts) -> float:
-    """How wide a thumbnail is, with its gap."""
+    """The width of a thumbnail with its gap."""
     return THUMBS * plate.width * plate.pixel_aspect / plate.height + 2
 
 
@@ -71,7 +71,7 @@ def _thumb_step(plate: PlateFacts, axis: Axis) -> int:
 
 
 def thumb_places(plate: PlateFacts, axis: Axis, near: int) -> list[int]:
-    """The frames whose thumbnails fill the strip, those near a frame first."""
+    """The frames whose thumbnails fill the strip, those near a given frame first."""
     step = _thumb_step(plate, axis)
     there = set(plate.frames)
     start = plate.first + (axis.frames.start - plate.first) // step * step
@@ -82,7 +82,7 @@ def thumb_places(plate: PlateFacts, axis: Axis, near: int) -> list[int]:
 def paint_thumbs(
     painter: QPainter, axis: Axis, y: float, plate: PlateFacts, thumbs: Mapping[int, QImage | None], broken: set[int]
 ) -> None:
-    """Thumbnails; hatched where a frame is not on disk, red where it cannot be read."""
+    """Draw thumbnails; hatched where a frame is not on disk, red where it cannot be read."""
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
     width, room = thumb_width(plate) - 2, _thumb_step(plate, axis) * axis.cell - 2
     for frame, thumb in sorted(thumbs.items()):
@@ -97,7 +97,7 @@ def paint_thumbs(
 
 
 def paint_playhead(painter: QPainter, axis: Axis, frame: int, height: float) -> None:
-    """A light column over the frame, a line through it, its number on a flag."""
+    """Draw the playhead: a light column over the frame, a line through it, its number on a flag."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     column = QRectF(axis.x_of(frame), RULER + GAP, max(axis.cell, 1.0), height - RULER - 2 * GAP)
     painter.fillRect(column, QColor(255, 255, 255, 22))

@@ -23,7 +23,8 @@ _HIDDEN = QColor("#5b626e")
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """Keys of one shape, or of several together: where any of them has one. `sources`: who made it, by frame.
+    """Keys of one shape, or of several shapes together: a frame has one if any of them has. `sources`: the maker, by
+    frame.
 
     `group`: the row has the keys of that group's transform.
     """
@@ -34,7 +35,7 @@ class KeyRow:
 
     @property
     def frames_of(self) -> Mapping[str, Collection[int]]:
-        """The keyed frames by the places of a shape, or of a group."""
+        """The keyed frames of one shape or group of the row."""
         if self.group is not None:
             return {group_place(self.group): self.sources}
         return {shape.name: shape.keys for shape in self.shapes}
@@ -44,18 +45,18 @@ class KeyRow:
         return frozenset((name, frame) for name, frames in self.frames_of.items() if frame in frames)
 
     def places_in(self, first: int, last: int) -> frozenset[KeyPlace]:
-        """The keys from first to last, both included."""
+        """The keys between two frames, both included."""
         return frozenset((name, f) for name, frames in self.frames_of.items() for f in frames if first <= f <= last)
 
 
 def key_rows(shapes: Sequence[RotoShape], *, is_apart: bool) -> tuple[KeyRow, ...]:
-    """A row for each shape, or one of all together."""
+    """A row for each shape, or one for all together."""
     groups: Iterable[tuple[RotoShape, ...]] = ((shape,) for shape in shapes) if is_apart else (tuple(shapes),)
     return tuple(KeyRow(group, key_sources(group)) for group in groups)
 
 
 def paint_ways_on(painter: QPainter, axis: Axis, y: float, height: float, shape: RotoShape) -> None:
-    """The interpolation between keys: a bar for hold, a bow-tie for ease, a wave for smooth."""
+    """Draw the interpolation between keys: a bar for hold, a bow-tie for ease, a wave for smooth."""
     if axis.cell < _ROOMY_PX:
         return
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -70,7 +71,7 @@ def paint_ways_on(painter: QPainter, axis: Axis, y: float, height: float, shape:
 
 
 def paint_hidden(painter: QPainter, axis: Axis, y: float, height: float, shape: RotoShape) -> None:
-    """Hatching where a shape is known to be hidden: before and after its lifetime, and between."""
+    """Draw hatching where a shape is known to be hidden: outside its lifetime, and in gaps within."""
     if shape.visible:
         for frame in axis.frames:
             if not shape.is_visible(frame):
@@ -79,7 +80,7 @@ def paint_hidden(painter: QPainter, axis: Axis, y: float, height: float, shape: 
 
 
 def paint_chosen(painter: QPainter, axis: Axis, y: float, height: float, frames: Iterable[int]) -> None:
-    """A ring round the keys that are selected."""
+    """Draw a ring around each selected key."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(QPen(_CHOSEN, 1.5))
     painter.setBrush(QColor(255, 255, 255, 60))

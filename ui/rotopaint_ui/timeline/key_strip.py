@@ -17,7 +17,7 @@ _CROWDED_PX = 4.0
 
 
 def key_sources(shapes: Iterable[RotoShape]) -> dict[int, str]:
-    """Who made the key at each frame; where shapes differ, the person before the propagation before the model."""
+    """The maker of the key at each frame; where shapes differ, person before propagation before model."""
     found: dict[int, str] = {}
     for shape in shapes:
         for frame, key in shape.keys.items():
@@ -44,14 +44,14 @@ def paint_keys(painter: QPainter, axis: Axis, y: float, found: Mapping[int, str]
 
 
 def paint_moved(painter: QPainter, axis: Axis, y: float, moved: Mapping[int, float]) -> None:
-    """A white foot under the keys that the last spread or refit has moved."""
+    """Draw a white foot under the keys that the last spread or refit moved."""
     for frame in axis.frames:
         if frame in moved:
             painter.fillRect(QRectF(axis.x_of(frame), y + KEYS - 2, max(axis.cell - 1, 1.0), 2), QColor("#ffffff"))
 
 
 def paint_key(painter: QPainter, centre: QPointF, source: str, size: float) -> None:
-    """One key; `size` is half its width."""
+    """Draw one key; `size` is half its width."""
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(QColor(COLOURS[source]))
     if source == "human":
@@ -67,7 +67,7 @@ def paint_key(painter: QPainter, centre: QPointF, source: str, size: float) -> N
 
 
 def _paint_crowded(painter: QPainter, axis: Axis, y: float, found: Mapping[int, str]) -> None:
-    """More keys than there is room for: one line for each column of pixels, a person's tallest, a model's shortest."""
+    """Draw keys closer than their signs: a line per pixel column, a person's tallest, a model's shortest."""
     tallest: dict[int, str] = {}
     for frame in axis.frames:
         if frame in found:

@@ -26,8 +26,8 @@ _ROOMY_PX = 9.0
 def paint_marks(
     painter: QPainter, axis: Axis, y: float, marks: Mapping[int, str], notes: Mapping[int, str] = MappingProxyType({})
 ) -> None:
-    """A full cell for a judgement, the lower half for needs work, with a sign in it where there is room; a corner
-    where somebody has written a note."""
+    """Draw review marks: a full cell for accepted or rejected, the lower half for needs work, each with a sign if there
+    is room; a corner for a note."""
     for frame in axis.frames:
         mark = marks.get(frame)
         if mark not in _GROUND:
@@ -46,7 +46,7 @@ def paint_marks(
 
 
 def paint_mark(painter: QPainter, centre: QPointF, mark: str) -> None:
-    """A tick, a cross or a bar."""
+    """Draw a tick, a cross or a bar."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(QPen(_INK[mark], 1.6))
     if mark == ACCEPTED:

@@ -16,7 +16,7 @@ _TEXT = QColor("#cfd8e4")
 
 
 def paint_pieces(painter: QPainter, axis: Axis, y: float, sheet: Exposures) -> None:
-    """Two alternating greys, so that a change is visible where there is no room for a number."""
+    """Draw the pieces in two alternating greys, so that a change shows even without room for a number."""
     end = axis.frames.stop
     for row, pieces in enumerate(sheet.values()):
         starts = [*pieces, end]

@@ -14,7 +14,7 @@ _INK = QColor("#b9a5ff")
 
 
 def end_at(reach: SpreadReach, axis: Axis, x: float) -> End | None:
-    """The end of a bracket under the mouse."""
+    """The end of the bracket under the mouse; None elsewhere."""
     first, last = abs(axis.x_of(reach.first) - x), abs(axis.x_of(reach.last + 1) - x)
     if min(first, last) > GRIP_PX:
         return None
@@ -22,7 +22,7 @@ def end_at(reach: SpreadReach, axis: Axis, x: float) -> End | None:
 
 
 def paint_reach(painter: QPainter, axis: Axis, y: float, reach: SpreadReach, *, is_held: bool) -> None:
-    """The bracket: dashed while it is a proposal, solid once spread; a triangle at the corrected frame."""
+    """Draw the bracket: dashed while it is a proposal, solid once spread; a triangle at the corrected frame."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     left, right = axis.x_of(reach.first) + 1.5, axis.x_of(reach.last + 1) - 1.5
     middle = y + REACH / 2

@@ -52,7 +52,7 @@ _FAINT = 0.35  # brackets of other frames
 
 
 class Timeline(QWidget):
-    """Shows the session's frames and lets the artist scrub; signals tell the panel."""
+    """Shows the session's frames and lets the artist scrub; reports to the panel by signals."""
 
     frame_wanted = Signal(int)
     shape_wanted = Signal(str)
@@ -78,15 +78,15 @@ class Timeline(QWidget):
         self.setAccessibleDescription("Frames, expected errors, keys and review marks of the shot")
 
     def sizeHint(self) -> QSize:
-        """As high as its strips with the usual number of shapes, so that nothing moves when shapes arrive."""
+        """The height with the usual number of shapes, so that nothing moves when shapes arrive."""
         return QSize(600, int(self._fixed_height() + USUAL_ROWS * ROW + GAP))
 
     def minimumSizeHint(self) -> QSize:
-        """All strips but the rows of shapes."""
+        """The height of all strips without the rows of shapes."""
         return QSize(200, int(self._fixed_height()))
 
     def refresh(self) -> None:
-        """Show the session as it is now."""
+        """Show the session."""
         n_rows = len(self._shown_names())
         if n_rows != self._n_rows:
             self._n_rows = n_rows
@@ -97,7 +97,7 @@ class Timeline(QWidget):
 
     @property
     def axis(self) -> Axis | None:
-        """The frames that are shown, and where; None without a plate."""
+        """The shown frames and their places; None without a plate."""
         plate = self._session.plate
         if plate is None:
             self._axis = None
@@ -115,7 +115,7 @@ class Timeline(QWidget):
         return 0.0 if axis is None else axis.x_of(frame)
 
     def frame_at(self, x: float) -> int:
-        """The frame whose cell holds a place; the nearest one outside the axis."""
+        """The frame at an x position; outside the axis, the nearest one."""
         axis = self.axis
         return 0 if axis is None else axis.frame_at(x)
 
@@ -131,7 +131,7 @@ class Timeline(QWidget):
         return (tops[name] + tops[following] - GAP) / 2
 
     def _tops(self) -> dict[str, float]:
-        """Where each strip begins."""
+        """The top of each strip."""
         rows = self._shown_rows() * ROW
         keys = KEYS * self._shown_key_rows()
         heights = {"ruler": RULER, "thumbs": THUMBS, "pieces": PIECE * len(self._session.xsheet), "bars": BARS}
@@ -143,7 +143,7 @@ class Timeline(QWidget):
         return {**tops, "end": y + GAP}
 
     def _fixed_height(self) -> float:
-        """Of all strips but the rows of shapes, with the gaps between them."""
+        """The height of all strips but the rows of shapes, with gaps."""
         strips_px = (RULER, THUMBS, BARS, KEYS, REACH, MARKS)
         n_parts = len(self._session.xsheet)
         pieces = PIECE * n_parts + GAP if n_parts else 0
@@ -155,11 +155,11 @@ class Timeline(QWidget):
         return max(min(self._n_rows, MOST_ROWS, room), 0)
 
     def _shown_key_rows(self) -> int:
-        """Of the dope sheet: one at the least, and as many as there is room for."""
+        """The number of rows of the dope sheet for which there is room; at least one."""
         return max(min(len(self.sheet.rows), 1 + int(self._room() // KEYS)), 1)
 
     def _room(self) -> float:
-        """For rows of errors, and for more than one row of keys."""
+        """The height left for rows of errors, and for more than one row of keys."""
         return max(self.height() - self._fixed_height() - GAP, 0.0)
 
     def _sheet_area(self, axis: Axis) -> SheetArea:
@@ -168,12 +168,12 @@ class Timeline(QWidget):
         return SheetArea(axis, self._tops()["keys"], n_rows, self._first_row)
 
     def _shown_names(self) -> tuple[str, ...]:
-        """Shapes with a row of errors: those of the current face, as nothing is known of the others."""
+        """Shapes with a row of errors: the current face's, because errors of other faces are unknown."""
         document, aside = self._session.document, self._session.state.aside
         return () if document is None else tuple(s.name for s in document.shapes if s.name not in aside)
 
     def _follow_frame(self) -> None:
-        """Keep the frame that is shown inside a magnified axis."""
+        """Shift a magnified axis so that it shows the current frame."""
         axis = self.axis
         if axis is not None and not axis.is_whole:
             self._show_axis(axis.showing(self._session.frame))
@@ -187,7 +187,7 @@ class Timeline(QWidget):
     # --- painting
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """All strips, then the playhead."""
+        """Draw all strips, then the playhead."""
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor("#16181c"))
         painter.setFont(resize_font(self.font(), SMALL))
@@ -241,7 +241,7 @@ class Timeline(QWidget):
         paint_marks(painter, axis, tops["marks"], session.state.marks, session.state.notes)
 
     def _paint_other_spreads(self, painter: QPainter, axis: Axis, y: float) -> None:
-        """What was spread from other frames, faintly."""
+        """Draw the brackets of other frames' spreads, faintly."""
         painter.setOpacity(_FAINT)
         for each in self._session.state.spreads:
             if self.reach is None or each.frame != self.reach.frame:
@@ -289,7 +289,7 @@ class Timeline(QWidget):
             header_strips.paint_strip_label(painter, "shapes", tops["rows"], self._shown_rows() * ROW)
 
     def _frame_errors(self, axis: Axis) -> Mapping[int, float]:
-        """By frame the largest error of reviewed shapes without a human key; of all of them where each has one."""
+        """By frame, the largest error of the reviewed shapes without a human key; of all of them where each has one."""
         name, run, settled = self._session.reviewed_shapes(), self._session.run, self._settled_by_shape()
         old = self._left
         if old is None or old[0] is not settled or old[1] is not run or old[2:4] != (name, axis.frames):
@@ -350,7 +350,7 @@ class Timeline(QWidget):
             QToolTip.showText(event.globalPosition().toPoint(), self._tip_at(event.position()), self)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Let go."""
+        """End the drag."""
         was_held, self._held_end, self._pan = self._held_end, None, None
         self.sheet.release()
         if was_held is not None and self.reach is not None:
@@ -364,7 +364,7 @@ class Timeline(QWidget):
             self._show_axis(Axis.whole(plate.first, plate.last, self.width()))
 
     def _press_keys(self, axis: Axis, event: QMouseEvent) -> None:
-        """Select keys, and give them the keyboard. A click also goes to the frame."""
+        """Select keys and take the keyboard focus. A click also goes to the frame."""
         held = event.modifiers()
         adds = bool(held & Qt.KeyboardModifier.ShiftModifier)
         self.setFocus(Qt.FocusReason.MouseFocusReason)
@@ -375,7 +375,7 @@ class Timeline(QWidget):
         self.update()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """What can be done with keys."""
+        """Show the menu of keys."""
         axis, place = self.axis, QPointF(event.pos())
         if axis is not None and self._strip_at(place) == "keys" and not self.sheet.is_busy:
             self.setFocus(Qt.FocusReason.MouseFocusReason)
@@ -385,7 +385,7 @@ class Timeline(QWidget):
             self.update()
 
     def event(self, event: QEvent) -> bool:
-        """Let the dope sheet take keys that are shortcuts elsewhere."""
+        """Claim keys that the dope sheet uses, so that they do not trigger shortcuts."""
         is_shortcut = event.type() == QEvent.Type.ShortcutOverride
         if is_shortcut and isinstance(event, QKeyEvent) and self.sheet.key_action(event) is not None:
             event.accept()
@@ -393,7 +393,7 @@ class Timeline(QWidget):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """A key of the dope sheet."""
+        """Pass a key to the dope sheet."""
         act: Callable[[], None] | None = self.sheet.key_action(event)
         if act is None:
             super().keyPressEvent(event)
@@ -402,7 +402,7 @@ class Timeline(QWidget):
         self.update()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Magnify about the mouse; with Shift go through the rows of keys."""
+        """Magnify about the mouse; with Shift scroll the rows of keys."""
         axis = self.axis
         if axis is not None and event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
             self._first_row = max(self._first_row - (1 if event.angleDelta().y() > 0 else -1), 0)
@@ -411,11 +411,11 @@ class Timeline(QWidget):
             self._show_axis(axis.zoomed(1.0015 ** event.angleDelta().y(), event.position().x()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Other thumbnails fill another width."""
+        """Request the thumbnails that the new width needs."""
         self._frames.want_thumbs(self.thumb_frames())
 
     def tip(self, frame: int) -> str:
-        """What is known of a frame, one line for each fact."""
+        """The facts about a frame, one per line."""
         session, plate = self._session, self._session.plate
         lines = [f"Frame {frame}"]
         if plate is not None and frame not in plate.frames:
@@ -458,7 +458,7 @@ class Timeline(QWidget):
         return text
 
     def _key_tip(self, places: Collection[KeyPlace]) -> str:
-        """The tip of a single key: its shape, who set it, and its interpolation."""
+        """The tooltip of a key: its shape, its maker, its interpolation."""
         document = self._session.document
         if document is None or not places:
             return ""

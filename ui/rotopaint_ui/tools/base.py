@@ -18,7 +18,7 @@ FINE = 0.1  # share of the mouse's motion, while Ctrl is held
 
 @dataclass(frozen=True, slots=True)
 class MouseEvent:
-    """Where the mouse is, and which keys are held."""
+    """The position of the mouse, and the modifier keys that are held."""
 
     point: QPointF
     view: ViewTransform
@@ -26,7 +26,7 @@ class MouseEvent:
 
     @property
     def plate(self) -> tuple[float, float]:
-        """The place in plate space."""
+        """The position in plate space."""
         return self.view.to_plate(self.point)
 
     @property
@@ -45,34 +45,34 @@ class MouseEvent:
         return bool(self.modifiers & Qt.KeyboardModifier.AltModifier)
 
     def gap(self, x: float, y: float) -> float:
-        """Distance in screen pixels to a place of the plate."""
+        """The distance to a place of the plate, in screen pixels."""
         return distance(self.view.to_screen(x, y), self.point)
 
 
 class Tool(Protocol):
-    """One way of using the left mouse button."""
+    """A use of the left mouse button."""
 
     @property
     def is_busy(self) -> bool:
         """Whether a gesture is in progress."""
 
     def press(self, mouse: MouseEvent) -> None:
-        """The button went down."""
+        """Handle a press of the button."""
 
     def drag(self, mouse: MouseEvent) -> None:
-        """The mouse moved with the button down."""
+        """Handle a motion with the button down."""
 
     def release(self, mouse: MouseEvent) -> None:
-        """The button went up."""
+        """Handle the release of the button."""
 
     def cancel(self) -> None:
         """Cancel the gesture, without any change."""
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
-        """The cursor over a place, with no button down."""
+        """The cursor at a position with no button down."""
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
-        """What the tool draws over everything while it is chosen."""
+        """Draw over everything else while the tool is chosen."""
 
 
 @runtime_checkable
@@ -84,12 +84,12 @@ class KeyTool(Protocol):
 
 
 def distance(a: QPointF, b: QPointF) -> float:
-    """Between two places of the screen, in pixels."""
+    """The distance between two points of the screen, pixels."""
     return float(((a.x() - b.x()) ** 2 + (a.y() - b.y()) ** 2) ** 0.5)
 
 
 def paint_band(painter: QPainter, start: QPointF, end: QPointF) -> None:
-    """A rubber band between two places of the screen."""
+    """Draw a rubber band between two points of the screen."""
     painter.setPen(QPen(QColor("#d9f2ff"), 1.0, Qt.PenStyle.DashLine))
     painter.setBrush(QColor(120, 190, 255, 30))
     painter.drawRect(QRectF(start, end).normalized())

@@ -18,7 +18,8 @@ _LEAST_STEP_PX = 0.75  # between two places of a stroke, in plate pixels
 
 
 class CloneTool:
-    """The clone brush. Ctrl+click sets the source; with Shift it is the same place on this frame.
+    """The clone brush. Ctrl+click sets the source; Ctrl+Shift+click copies the same place of this frame to other
+    frames.
 
     A drag paints, and Shift+drag sizes the brush. A stroke is an undo step. The session's brush has the settings.
     """
@@ -64,13 +65,13 @@ class CloneTool:
                 self._preview_stroke()
 
     def resize(self, direction: int) -> None:
-        """One step larger (1) or smaller (-1)."""
+        """Make the brush larger (1) or smaller (-1) by one step."""
         brush = self._session.brush
         self._session.brush = replace(brush, radius_px=nearest_size(brush.radius_px * STEP**direction))
         self._session.notify()
 
     def release(self, mouse: MouseEvent) -> None:
-        """One stroke is one step."""
+        """End the stroke, as one step."""
         if self._places:
             self._places = []
             self._session.edits.commit()
@@ -79,19 +80,19 @@ class CloneTool:
         self._sizing = None
 
     def cancel(self) -> None:
-        """Take the stroke back."""
+        """Cancel the stroke."""
         if self._places:
             self._places = []
             self._session.edits.abort()
         self._sizing = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
-        """The brush is drawn around the mouse."""
+        """A cross; the brush is drawn around it."""
         self._hover = mouse
         return Qt.CursorShape.CrossCursor
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
-        """The brush, and a cross where it copies from."""
+        """Draw the brush, and a cross at the source."""
         if self._hover is None:
             return
         radius = self._session.brush.radius_px * view.zoom
@@ -128,7 +129,7 @@ class CloneTool:
 
     @property
     def _other_frame(self) -> int | None:
-        """The frame that a clone copies; None where it is the one that is shown, or one of its hold."""
+        """The frame that a clone copies from; None where that is the current frame, or one of its hold."""
         return None if self._source_frame in self._session.held_frames() else self._source_frame
 
     def _why_not(self) -> str | None:

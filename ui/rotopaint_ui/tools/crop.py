@@ -47,7 +47,7 @@ class CropTool:
         self._session.edits.begin("crop box")
 
     def drag(self, mouse: MouseEvent) -> None:
-        """Show the box."""
+        """Show the new box."""
         if self._start is None or self._fixed is None or self._path is None or not self._path.go(mouse):
             return
         (x0, y0), (x1, y1) = self._start, mouse.plate
@@ -62,13 +62,13 @@ class CropTool:
         self._session.edits.preview(replace(before, crops={**before.crops, self._session.frame: _whole_pixels(box)}))
 
     def release(self, mouse: MouseEvent) -> None:
-        """Keep it."""
+        """Set the box, as one step."""
         if self._start is not None:
             self._session.edits.commit()
         self._start = self._held = self._fixed = None
 
     def cancel(self) -> None:
-        """Forget it."""
+        """Cancel the drag."""
         if self._start is not None:
             self._session.edits.abort()
         self._start = self._held = self._fixed = None
@@ -84,13 +84,13 @@ class CropTool:
         return Qt.CursorShape.SizeAllCursor if inside else Qt.CursorShape.CrossCursor
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
-        """Nothing: the viewer draws the box."""
+        """Draw nothing: the viewer draws the box."""
 
     def _is_over_box(self, box: CropBox, mouse: MouseEvent) -> bool:
         return mouse.view.rect(box.x, box.y, box.width, box.height).contains(mouse.point)
 
     def _corner_at(self, box: CropBox, mouse: MouseEvent) -> tuple[float, float] | None:
-        """The corner opposite to the one under the mouse: the point that stays."""
+        """The corner opposite to the one under the mouse, which stays in place."""
         for right in (False, True):
             for bottom in (False, True):
                 x, y = box.x + box.width * right, box.y + box.height * bottom
@@ -100,9 +100,9 @@ class CropTool:
 
 
 def crop_at(session: ShotSession, crops: Mapping[int, CropBox] | None = None) -> CropBox | None:
-    """The box at the session's frame: drawn there, else in a straight line between its neighbours, else the nearest.
+    """The box at the session's frame: the drawn one, else interpolated between its neighbours, else the nearest.
 
-    `crops`: other boxes than those that are shown.
+    `crops`: use these boxes instead of the session's.
     """
     crops, frame = session.state.crops if crops is None else crops, session.frame
     before = max((each for each in crops if each <= frame), default=None)
@@ -122,5 +122,5 @@ def crop_at(session: ShotSession, crops: Mapping[int, CropBox] | None = None) ->
 
 
 def _whole_pixels(box: CropBox) -> CropBox:
-    """The box on whole pixels."""
+    """The box rounded to whole pixels."""
     return CropBox(round(box.x), round(box.y), max(round(box.width), 2), max(round(box.height), 2))

@@ -1,4 +1,4 @@
-"""Actions of keys on the crop box while its tool is chosen; each returns whether anything was done."""
+"""Keyboard actions on the crop box while its tool is chosen; each returns whether it did anything."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rotopaint_ui.tools.edit_context import EditContext
 
 
 def nudge_crop(context: EditContext, dx: float, dy: float) -> bool:
-    """Move the box at this frame by plate pixels. One after the other: one step."""
+    """Move the box at this frame by plate pixels. Repeated presses are one step."""
     session = context.session
     if crop_at(session) is None:
         session.say("No crop box is here to be moved: drag one, or Shift+C finds the face")

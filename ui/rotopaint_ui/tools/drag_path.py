@@ -7,10 +7,10 @@ from rotopaint_ui.tools.edit_context import EditContext
 
 
 class DragPath:
-    """How far a drag has come, in plate pixels.
+    """The distance of a drag, in plate pixels.
 
-    Nothing happens until the mouse has left a small circle. While Ctrl is held a tenth of the mouse's way counts, from
-    where it is on, so that nothing jumps; with Shift only the longer of the two axes does.
+    Nothing happens until the mouse has left a small circle. While Ctrl is held, a tenth of the mouse's motion from
+    there on counts, so that nothing jumps; with Shift, only the longer of the two axes counts.
     """
 
     def __init__(self, start: MouseEvent, *, has_fine: bool = True, has_axis: bool = True) -> None:
@@ -21,7 +21,7 @@ class DragPath:
         self._has_fine, self._has_axis = has_fine, has_axis
 
     def go(self, mouse: MouseEvent) -> bool:
-        """Add a motion of the mouse; returns whether it is a drag by now."""
+        """Add a motion of the mouse; returns whether it is past the threshold."""
         if not self.has_begun:
             self.has_begun = distance(mouse.point, self.start.point) >= CLICK_PX
         if self.has_begun:
@@ -41,7 +41,7 @@ class DragPath:
 
     @property
     def last(self) -> MouseEvent:
-        """Where the mouse is."""
+        """The last position of the mouse."""
         return self._last
 
     @property
@@ -52,7 +52,7 @@ class DragPath:
 
 
 class DragTool:
-    """The part of a tool whose gesture is one drag that makes one edit; a subclass begins that edit in `drag`."""
+    """Base of a tool whose gesture is one drag and one edit; subclasses begin the edit in `drag`."""
 
     def __init__(self, context: EditContext) -> None:
         self._context, self._session = context, context.session
@@ -76,5 +76,5 @@ class DragTool:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Forget what the drag holds."""
+        """Clear the state of the drag."""
         self._path = None

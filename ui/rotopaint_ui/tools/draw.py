@@ -22,10 +22,10 @@ _END = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
 class DrawTool:
-    """A click sets a point, a drag pulls its tangents (Ctrl: only the one ahead); a click on the first point closes.
+    """A click sets a point, a drag pulls its tangents (Ctrl: only the outgoing one); a click on the first point closes.
 
-    Return ends an open shape, Backspace takes the last point back, Esc leaves it. Nothing of it is in the document
-    until then. With no shape begun the points of the selected one can be dragged.
+    Return ends an open shape, Backspace removes the last point, Esc discards the shape. It enters the document only
+    when it is finished. With no unfinished shape, the points of the selected one can be dragged.
     """
 
     def __init__(self, context: EditContext) -> None:
@@ -39,16 +39,16 @@ class DrawTool:
 
     @property
     def points(self) -> Points:
-        """The points that are set so far."""
+        """The points set so far."""
         return self._points if self._at is self._session.plate else ()
 
     @property
     def is_busy(self) -> bool:
-        """Whether a shape is begun, or points are being dragged."""
+        """Whether a shape is unfinished, or points are being dragged."""
         return bool(self.points) or self._select.is_busy
 
     def press(self, mouse: MouseEvent) -> None:
-        """Set a point, close the shape, or take hold of a point of the selected one."""
+        """Set a point, close the shape, or grab a point of the selected shape."""
         self._hover = mouse
         if not self.points and point_grip_at(self._context, mouse) is not None:
             self._select.press(mouse)
@@ -66,7 +66,7 @@ class DrawTool:
         self._path = DragPath(mouse, has_fine=False)
 
     def drag(self, mouse: MouseEvent) -> None:
-        """Pull the tangents of the point that was set."""
+        """Pull the tangents of the new point."""
         self._hover = mouse
         if self._path is None or self._pulled is None:
             self._select.drag(mouse)
@@ -78,7 +78,7 @@ class DrawTool:
             self._points = (*self._points[: self._pulled], pulled, *self._points[self._pulled + 1 :])
 
     def release(self, mouse: MouseEvent) -> None:
-        """The point is set; where it is the first one again the shape is done."""
+        """Finish the new point; if it is the first one again, finish the shape."""
         if self._path is None:
             self._select.release(mouse)
             return
@@ -107,7 +107,7 @@ class DrawTool:
         return doing.get(event.key())
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
-        """A hand over the point that closes, a cross elsewhere."""
+        """A hand over the point that closes the shape, a cross elsewhere."""
         self._hover = mouse
         if self._is_over_first(mouse):
             return Qt.CursorShape.PointingHandCursor
@@ -115,7 +115,7 @@ class DrawTool:
         return Qt.CursorShape.SizeAllCursor if is_grip else Qt.CursorShape.CrossCursor
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
-        """What is drawn so far, and the way to the mouse."""
+        """Draw the unfinished shape, and its next segment up to the mouse."""
         self._select.paint(painter, view)
         points = self.points
         if not points:

@@ -44,7 +44,7 @@ def edge_handles(shape: RotoShape, frame: float, view: ViewTransform) -> Iterato
 
 
 def edge_handle_at(shape: RotoShape, frame: float, mouse: MouseEvent) -> EdgeHandle | None:
-    """The nearest handle within reach of the mouse."""
+    """The nearest handle within reach of the mouse; None elsewhere."""
     near = [(distance(each.place, mouse.point), each) for each in edge_handles(shape, frame, mouse.view)]
     gap, handle = min(near, key=lambda each: each[0], default=(REACH_PX, None))
     return handle if gap < REACH_PX else None
@@ -62,7 +62,7 @@ def left_normal(points: Points, index: int) -> tuple[float, float]:
 
 
 def paint_edges(painter: QPainter, shape: RotoShape, frame: float, view: ViewTransform) -> None:
-    """The edges of a shape's matte and of its softness, with their handles."""
+    """Draw the edges of a shape's matte and of its feather, with their handles."""
     points = shape.at(frame)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     if shape.closed:
@@ -82,7 +82,7 @@ def paint_edges(painter: QPainter, shape: RotoShape, frame: float, view: ViewTra
 
 
 def _paint_handle(painter: QPainter, handle: EdgeHandle, foot: QPointF) -> None:
-    """A diamond on a stem, apart from points (squares) and ends of tangents (discs)."""
+    """Draw a diamond on a stem, unlike points (squares) and ends of tangents (discs)."""
     painter.setPen(QPen(QColor(255, 255, 255, 150), 1.0))
     painter.drawLine(foot, handle.place)
     painter.setPen(QPen(QColor(0, 0, 0, 220), 1.0))

@@ -1,4 +1,4 @@
-"""Edits by a key or a menu; each acts on the selection in one undo step, and returns whether anything was done."""
+"""Edits by a key or a menu; each acts on the selection in one undo step, and returns whether it did anything."""
 
 from __future__ import annotations
 
@@ -35,11 +35,9 @@ FEATHER_STEP_PX = 1.0
 
 
 def nudge_points(context: EditContext, dx: float, dy: float) -> bool:
-    """Move the selected points by plate pixels, all selected shapes where none is selected.
+    """Move the selected points, or all selected shapes, by plate pixels; with their tools, landmarks or the crop box.
 
-    With their tools landmarks or the crop box.
-
-    Nudges one after the other are one step.
+    Repeated presses are one step.
     """
     if context.takes == "landmarks":
         return landmarks.nudge_landmarks(context, dx, dy)
@@ -72,25 +70,25 @@ def smooth_points(context: EditContext) -> bool:
 
 
 def cusp_points(context: EditContext) -> bool:
-    """Corners."""
+    """Make the selected points corners."""
     chosen = context.chosen_points
     return context.change_points("cusp points", lambda points: edit_tangents.cusp(points, chosen))
 
 
 def join(context: EditContext) -> bool:
-    """Broken tangents in one line again."""
+    """Align the two tangents of each selected point."""
     chosen = context.chosen_points
     return context.change_points("join tangents", lambda points: edit_tangents.join(points, chosen))
 
 
 def mirror_chosen(context: EditContext) -> bool:
-    """Tangents in one line and of one length."""
+    """Align the two tangents of each selected point, and make them equally long."""
     chosen = context.chosen_points
     return context.change_points("mirror tangents", lambda points: edit_tangents.mirror_tangents(points, chosen))
 
 
 def delete_chosen(context: EditContext) -> bool:
-    """Delete the selected points, or with its tool the crop box; never a whole shape, never a landmark."""
+    """Delete the selected points, or with its tool the crop box; never a whole shape or a landmark."""
     if context.takes == "crop":
         return crop.delete_crop(context)
     if context.takes == "landmarks":
@@ -103,7 +101,7 @@ def delete_chosen(context: EditContext) -> bool:
 
 
 def select_all_points(context: EditContext) -> bool:
-    """All points of the selected shape, or all landmarks."""
+    """Select all points of the selected shape, or with their tool all landmarks."""
     if context.takes == "landmarks":
         return landmarks.select_all_landmarks(context)
     context.session.select(context.session.selection.shape, frozenset(range(len(context.points))))
@@ -111,7 +109,7 @@ def select_all_points(context: EditContext) -> bool:
 
 
 def select_no_points(context: EditContext) -> bool:
-    """No point; then no shape. With their tool, no landmark."""
+    """Deselect the points; without any, the shape. With their tool, the landmarks."""
     if context.takes == "landmarks":
         return landmarks.select_no_landmarks(context)
     session = context.session
@@ -120,7 +118,7 @@ def select_no_points(context: EditContext) -> bool:
 
 
 def select_next(context: EditContext, step: int) -> bool:
-    """The next shape in the order of the document that can be taken hold of; with their tool, the next landmark."""
+    """Select the next unlocked, visible shape in the document's order; with their tool, the next landmark."""
     if context.takes == "landmarks":
         return landmarks.select_next_landmark(context, step)
     document = context.session.document
@@ -133,9 +131,9 @@ def select_next(context: EditContext, step: int) -> bool:
 
 
 def feather(context: EditContext, by: float | None) -> bool:
-    """Add some pixels of feather to the selected shape; None removes its feather. Seams keep it as a setting.
+    """Add some pixels of feather to the selected shape; None removes its feather. Seams store it as a setting.
 
-    Where points of a closed shape are selected, the feather ends that much farther out at these alone.
+    Where points of a closed shape are selected, the feather grows at these points only.
     """
     shape = context.shape
     if shape is None or not context.is_free:
@@ -174,7 +172,7 @@ def _harden_seam(context: EditContext, shape: RotoShape) -> bool:
 
 
 def copy_shapes(context: EditContext) -> bool:
-    """Remember the selected shape, or all shapes where none is selected, as they stand at this frame."""
+    """Copy the selected shape as it is at this frame; without a selection, all shapes."""
     document, frame = context.session.document, context.session.frame
     shapes = [shape for shape in (document.shapes if document is not None else ()) if shape.keys]
     own = context.session.shape
@@ -184,7 +182,10 @@ def copy_shapes(context: EditContext) -> bool:
 
 
 def paste_shapes(context: EditContext, *, is_relative: bool) -> bool:
-    """Paste copied shapes at this frame, its hold and the keys that edits reach, as they were or where the shape is."""
+    """Paste the copied points as keys of their shapes: at this frame, its hold and the keys that edits reach.
+
+    `is_relative`: in their copied form, but where the shape is.
+    """
     document = context.session.document
     if document is None or not context.copied:
         context.session.say("Nothing was copied yet")
@@ -201,7 +202,7 @@ def paste_shapes(context: EditContext, *, is_relative: bool) -> bool:
 
 
 def set_key_here(context: EditContext) -> bool:
-    """Key the selected shape (all shapes where none is selected) by hand, as it stands."""
+    """Set a human key of the selected shape (all shapes where none is selected) at its present position."""
     if context.layer is not None:
         return layers.key_layer(context, context.layer)
     names = _chosen_names(context)
@@ -210,7 +211,7 @@ def set_key_here(context: EditContext) -> bool:
 
 
 def delete_key_here(context: EditContext) -> bool:
-    """Take the key here away (those that edits reach), of the selected shape or of all where none is selected."""
+    """Delete the key at this frame (and those that edits reach) of the selected shape; without a selection, of all."""
     if context.layer is not None:
         return layers.unkey_layer(context, context.layer)
     names = _chosen_names(context)
@@ -224,7 +225,7 @@ def delete_key_here(context: EditContext) -> bool:
 
 
 def go_on(context: EditContext, kind: Interpolation) -> bool:
-    """Set the interpolation from the keys here to the next: hold, ease, smooth or linear."""
+    """Set the interpolation from this frame's keys to the next: hold, ease, smooth or linear."""
     document, frame = context.session.document, context.session.frame
     first, last = (context.reach.first, context.reach.last) if context.reach is not None else (frame, frame)
     shapes = (
@@ -244,7 +245,7 @@ def go_on(context: EditContext, kind: Interpolation) -> bool:
 
 
 def reach(context: EditContext, mode: Carry) -> bool:
-    """Let edits reach every key of the range (of the shot where there is none), or stop it."""
+    """Switch on that edits reach every key between In and Out (without them, of the shot); or switch it off."""
     if context.session.plate is None:
         return False
     context.mode = None if context.mode == mode else mode
@@ -311,7 +312,7 @@ EDIT_ACTIONS: Mapping[str, EditAction] = {
 
 
 def carry_out(context: EditContext, name: str) -> bool:
-    """Carry out an edit of the table; where nothing is done, a message tells the reason."""
+    """Do an edit of the table; if it does nothing, show the reason."""
     messages: list[str] = []
     context.session.message_sent.append(messages.append)
     done = EDIT_ACTIONS[name](context)

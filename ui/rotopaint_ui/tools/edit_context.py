@@ -1,4 +1,4 @@
-"""Edits at the shown frame and at all keys that edits reach, one undo step each."""
+"""Edits at the current frame and at all keys that edits reach, one undo step each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EditTarget = Literal["points", "landmarks", "crop"]  # points: of the selected s
 
 @dataclass(frozen=True, slots=True)
 class EditReach:
-    """Which keys an edit reaches besides the frame it is made on: those from first to last, both included."""
+    """The keys that an edit reaches besides its own frame: those from first to last, both included."""
 
     first: int
     last: int
@@ -30,7 +30,7 @@ class EditReach:
 
 
 class EditContext:
-    """Changes shapes of a session, where they may be changed. Keeps what was copied, and how far edits reach."""
+    """Changes those shapes of a session that may be changed. Holds copied shapes, and which keys edits reach."""
 
     def __init__(self, session: ShotSession) -> None:
         self.session = session
@@ -42,7 +42,7 @@ class EditContext:
 
     @property
     def reach(self) -> EditReach | None:
-        """Which keys an edit reaches besides the frame it is made on; None: no others."""
+        """The keys that an edit reaches besides its own frame; None: no others."""
         plate = self.session.plate
         if self.mode is None or plate is None:
             return None
@@ -51,7 +51,7 @@ class EditContext:
 
     @property
     def landmark_row(self) -> LandmarkRow:
-        """The landmarks at the frame that is shown; None where one is hidden."""
+        """The landmarks at the current frame; None for a hidden one."""
         document = self.session.document
         return document.landmarks.keys.get(self.session.frame, ()) if document is not None else ()
 
@@ -59,7 +59,7 @@ class EditContext:
 
     @property
     def is_open(self) -> bool:
-        """Whether the shot may be changed now; otherwise shows the reason."""
+        """Whether the shot may be changed now; if not, shows the reason."""
         if self.session.runs.is_live:
             self.session.say("The run is under way: look, and edit when it has ended")
             return False
@@ -67,11 +67,11 @@ class EditContext:
 
     @property
     def is_free(self) -> bool:
-        """Whether there are shapes that may be changed now; otherwise shows the reason."""
+        """Whether there are shapes that may be changed now; if not, shows the reason."""
         return self.session.document is not None and self.is_open
 
     def can_grab(self, shape: RotoShape) -> bool:
-        """Whether a shape can be grabbed: neither hidden nor locked."""
+        """Whether a shape is neither hidden nor locked."""
         return shape.name not in self.session.hidden and shape.name not in self.session.locked
 
     @property
@@ -91,7 +91,7 @@ class EditContext:
 
     @property
     def shape(self) -> RotoShape | None:
-        """The selected shape where it may be changed."""
+        """The selected shape, if it may be changed."""
         shape = self.session.shape
         return shape if shape is not None and self.can_grab(shape) else None
 
@@ -104,25 +104,25 @@ class EditContext:
 
     @property
     def layer(self) -> Layer | None:
-        """The layer that is selected, with all its shapes."""
+        """The selected layer, if a whole layer is selected."""
         document, name = self.session.document, self.session.selection.layer
         layers = document.layers if document is not None and name is not None else ()
         return next((layer for layer in layers if layer.name == name), None)
 
     @property
     def points(self) -> Points:
-        """The selected shape's points at the frame that is shown; none where it may not be changed."""
+        """The selected shape's points at the current frame; none where it may not be changed."""
         return self.shape.at(self.session.frame) if self.shape is not None else ()
 
     @property
     def chosen_points(self) -> frozenset[int]:
-        """The selected points; all points of the selected shape where none is selected."""
+        """The selected points; without any, all points of the selected shape."""
         own = self.session.selection.points & frozenset(range(len(self.points)))
         return own or frozenset(range(len(self.points)))
 
     @property
     def chosen_by_shape(self) -> dict[str, frozenset[int]]:
-        """The points that are moved together: the selected ones, or all of every selected shape where none is."""
+        """The points that are moved together: the selected ones; without any, all points of every selected shape."""
         own = self.shape
         if own is not None and (self.session.selection.points or not self.session.selection.others):
             return {own.name: self.chosen_points} if own.keys else {}
@@ -131,7 +131,7 @@ class EditContext:
     # --- changes
 
     def edit_shape_at(self, document: RotoDocument, name: str, change: Change) -> RotoDocument:
-        """The document with a shape changed at the frame that is shown, its hold, and as far as edits reach."""
+        """The document with a shape changed at the current frame, its hold, and the keys that edits reach."""
         frame, held = self.session.frame, self.session.held_frames()
         if self.reach is None:
             return edit_frames.apply(document, name, held, change)
@@ -140,7 +140,7 @@ class EditContext:
         return edit_frames.carry(document, name, frame, points, frames=frames, mode=self.reach.mode)
 
     def reached_frames(self, shape: RotoShape) -> list[int]:
-        """The frame that is shown, the others of its hold, and the keyed frames of a shape that edits reach."""
+        """The current frame, the others of its hold, and the keyed frames of a shape that edits reach."""
         frames = set(self.session.held_frames())
         if self.reach is not None:
             frames |= set(edit_frames.keyed_frames_in(shape, self.reach.first, self.reach.last))
@@ -154,8 +154,8 @@ class EditContext:
         return self.put(label, lambda document: self.edit_shape_at(document, shape.name, change))
 
     def put(self, label: str, make: Callable[[RotoDocument], RotoDocument], *, starts: bool = False) -> bool:
-        """Change to another document in one undo step; the artist is told of errors. `starts`: with an empty document
-        where the shot has none."""
+        """Change to another document in one undo step; errors are shown. `starts`: begin with an empty document if the
+        shot has none."""
         document = self.session.state.document
         if document is None and starts and self.session.plate is not None:
             document = empty_document(self.session.plate)
@@ -172,7 +172,7 @@ class EditContext:
         return True
 
     def nudge(self, label: str, dx: float, dy: float, what: object) -> tuple[float, float]:
-        """One key of several that move a thing; how far all of them have moved it, plate pixels."""
+        """Add a key press to a burst that moves one thing; returns the whole offset so far, plate pixels."""
         x, y = self._offset if self.session.edits.begin_burst(label, what) else (0.0, 0.0)
         self._offset = x + dx, y + dy
         return self._offset
@@ -182,7 +182,7 @@ class EditContext:
         self.preview_shapes({name: change})
 
     def preview_shapes(self, changes: Mapping[str, Change]) -> None:
-        """Inside a gesture: show shapes changed from what they were when the gesture began."""
+        """Inside a gesture: show shapes changed relative to the start of the gesture."""
         before = self.session.edits.before_gesture
         document = before.document
         if document is None:
@@ -192,8 +192,7 @@ class EditContext:
         self.session.edits.preview(replace(before, document=document))
 
     def preview_document(self, make: Callable[[RotoDocument], RotoDocument]) -> None:
-        """Inside a gesture: show what `make` gives for the document at its beginning; predictions move with their
-        groups."""
+        """Inside a gesture: show `make(document)` of the document at its start; predictions move with their groups."""
         before = self.session.edits.before_gesture
         if before.document is not None:
             document = make(before.document)

@@ -14,7 +14,7 @@ from rotopaint_ui.tools.pick import landmark_at
 
 
 class LandmarkTool(DragTool):
-    """Click selects a landmark (Shift: more), a rubber band those inside; a drag moves them, the shapes follow."""
+    """A click selects a landmark (Shift adds), a rubber band those inside; a drag moves them, and the shapes follow."""
 
     def __init__(self, context: EditContext) -> None:
         super().__init__(context)
@@ -39,7 +39,7 @@ class LandmarkTool(DragTool):
         self._held = {i: mark for i, mark in enumerate(row) if i in chosen and mark is not None}
 
     def drag(self, mouse: MouseEvent) -> None:
-        """Move what is held."""
+        """Move the landmarks, or stretch the rubber band."""
         if self._path is None:
             return
         had_begun = self._path.has_begun
@@ -55,7 +55,7 @@ class LandmarkTool(DragTool):
         self._session.corrections.move_landmarks(self._session.frame, places)
 
     def release(self, mouse: MouseEvent) -> None:
-        """One gesture is one undo step."""
+        """End the gesture, as one undo step."""
         if self.is_busy:
             self._session.corrections.finish()
         elif self._path is not None and not self._held:
@@ -72,7 +72,7 @@ class LandmarkTool(DragTool):
         return Qt.CursorShape.ArrowCursor if found is None else Qt.CursorShape.SizeAllCursor
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
-        """Rings around the selected landmarks, and the rubber band."""
+        """Draw rings around the selected landmarks, and the rubber band."""
         row = self._context.landmark_row
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for index in self._context.landmarks:

@@ -1,4 +1,4 @@
-"""Actions of keys on landmarks while their tool is chosen; each returns whether anything was done."""
+"""Keyboard actions on landmarks while their tool is chosen; each returns whether it did anything."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rotopaint_ui.tools.edit_context import EditContext
 
 
 def nudge_landmarks(context: EditContext, dx: float, dy: float) -> bool:
-    """Move the selected landmarks by plate pixels, with their shapes and the hold. One after the other: one step."""
+    """Move the selected landmarks by plate pixels, with their shapes and the hold. Repeated presses are one step."""
     session, row = context.session, context.landmark_row
     chosen = frozenset(index for index in context.landmarks if index < len(row) and row[index] is not None)
     if not chosen:
@@ -24,19 +24,19 @@ def nudge_landmarks(context: EditContext, dx: float, dy: float) -> bool:
 
 
 def select_all_landmarks(context: EditContext) -> bool:
-    """All landmarks that are seen at this frame."""
+    """Select all landmarks that are visible at this frame."""
     context.landmarks = frozenset(index for index, mark in enumerate(context.landmark_row) if mark is not None)
     return bool(context.landmarks)
 
 
 def select_no_landmarks(context: EditContext) -> bool:
-    """No landmark."""
+    """Deselect all landmarks."""
     context.landmarks = frozenset()
     return True
 
 
 def select_next_landmark(context: EditContext, step: int) -> bool:
-    """The next landmark in the order of the sheet that is seen at this frame; says its name."""
+    """Select the next landmark of the sheet that is visible at this frame, and show its name."""
     seen = [index for index, mark in enumerate(context.landmark_row) if mark is not None]
     document = context.session.document
     if not seen or document is None:

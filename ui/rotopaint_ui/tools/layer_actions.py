@@ -1,4 +1,4 @@
-"""Groups: shapes put together and taken apart, and the group's transform set_key. Each is one undo step."""
+"""Groups: put shapes together, take them apart, and key a group's transform. Each is one undo step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Place = tuple[float, float]
 
 
 def group_chosen(context: EditContext) -> bool:
-    """Put the chosen shapes into a new group, which is selected."""
+    """Put the selected shapes into a new group, and select it."""
     shapes, document = context.chosen_shapes, context.session.document
     if not shapes or document is None:
         return False
@@ -67,7 +67,7 @@ def put_into_layer(context: EditContext, names: Collection[str], layer: str | No
 
 
 def key_layer(context: EditContext, layer: Layer) -> bool:
-    """Key the group's transform as it stands."""
+    """Set a key of the group's transform at this frame."""
     frames, frame = context.session.held_frames(), context.session.frame
 
     def set_key(document: RotoDocument) -> RotoDocument:
@@ -90,7 +90,7 @@ def preview_pose(context: EditContext, layer: Layer, pose: LayerPose) -> None:
 
 
 def pivot_of(layer: Layer, frame: int) -> Place | None:
-    """A group's pivot on the plate; None until somebody moves it, and where the group follows a track."""
+    """A group's pivot on the plate; None before anybody has moved it, and where the group follows a track."""
     if not layer.poses or layer.track:
         return None
     pose = layer.pose_at(frame)
@@ -98,21 +98,21 @@ def pivot_of(layer: Layer, frame: int) -> Place | None:
 
 
 def pivot_within(layer: Layer, frame: int, place: Place) -> Place:
-    """A place of the plate in the coordinates of the group's pivot."""
+    """A point of the plate in the coordinates of the group's pivot."""
     return place_point(
         way_back(layer.pose_at(frame).matrix), *place_point(way_back(_parent_matrix(layer, frame)), *place)
     )
 
 
 def shifted_pose(layer: Layer, frame: int, pivot: Place, dx: float, dy: float) -> LayerPose:
-    """The transform at a frame, moved by plate pixels; its first key has the pivot there, and moves it along."""
+    """The group's transform at a frame, moved by plate pixels; a first key takes `pivot`, which moves along."""
     pose = _pose_at(layer, frame, pivot)
     x, y = place_point(linear_part(way_back(_parent_matrix(layer, frame))), dx, dy)
     return pose._replace(x=pose.x + x, y=pose.y + y)
 
 
 def turned_pose(layer: Layer, frame: int, pivot: Place, degrees: float = 0.0, factors: Place = (1.0, 1.0)) -> LayerPose:
-    """The transform at a frame, rotated and scaled along its own axes about a fixed place of the plate."""
+    """The group's transform at a frame, rotated and scaled along its own axes about a fixed point of the plate."""
     pose = _pose_at(layer, frame, pivot)
     fixed = pivot_within(layer, frame, pivot)
     x, y = (factor if abs(factor) >= LEAST_FACTOR else LEAST_FACTOR for factor in factors)
@@ -125,7 +125,7 @@ def turned_pose(layer: Layer, frame: int, pivot: Place, degrees: float = 0.0, fa
 
 
 def _pose_at(layer: Layer, frame: int, pivot: Place) -> LayerPose:
-    """The transform at a frame; one without keys has its pivot at a place of the plate."""
+    """The group's transform at a frame; without keys, one with its pivot at a point of the plate."""
     if layer.poses:
         return layer.pose_at(frame)
     x, y = pivot_within(layer, frame, pivot)

@@ -1,4 +1,4 @@
-"""Picking under the mouse: control points, ends of tangents, curves, landmarks."""
+"""What is under the mouse: control points, ends of tangents, curves, landmarks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Grip:
 
 
 def point_grip_at(context: EditContext, mouse: MouseEvent) -> Grip | None:
-    """The nearest handle of the selected shape within reach; a tangent's end only where its point is selected."""
+    """The nearest handle of the selected shape within reach; ends of tangents count only at selected points."""
     best, reach = None, REACH_PX
     for index, p in enumerate(context.points):
         ends: list[tuple[Handle, float, float]] = [("point", p.x, p.y)]
@@ -41,7 +41,7 @@ def point_grip_at(context: EditContext, mouse: MouseEvent) -> Grip | None:
 
 
 def shape_at(context: EditContext, mouse: MouseEvent, *, is_locked: bool = False) -> str | None:
-    """The topmost shape whose curve is under the mouse; the selected one where it is among them.
+    """The topmost shape whose curve is under the mouse; the selected one if it is among them.
 
     It searches unlocked shapes, or with `is_locked` locked shapes.
     """
@@ -59,7 +59,7 @@ def shape_at(context: EditContext, mouse: MouseEvent, *, is_locked: bool = False
 
 
 def curve_at(context: EditContext, mouse: MouseEvent, reach: float = REACH_PX) -> CurveLocation | None:
-    """The place of the selected shape's curve under the mouse."""
+    """The position on the selected shape's curve under the mouse; None elsewhere."""
     shape = context.shape
     found = find_nearest(context.points, shape.closed, *mouse.plate) if shape is not None else None
     return found if found is not None and mouse.gap(found.x, found.y) < reach else None

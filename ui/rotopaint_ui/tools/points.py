@@ -26,7 +26,7 @@ class PointsTool:
         return self._select.is_busy
 
     def press(self, mouse: MouseEvent) -> None:
-        """Take a point away, put one there, or take hold of one."""
+        """Delete a point, add one, or grab one."""
         grip = point_grip_at(self._context, mouse)
         if grip is not None and grip.handle == "point" and mouse.ctrl:
             delete_points_under(self._context, frozenset({grip.index}))
@@ -39,19 +39,19 @@ class PointsTool:
         self._hover = None
 
     def drag(self, mouse: MouseEvent) -> None:
-        """Move what is held."""
+        """Move the points, or stretch the rubber band."""
         self._select.drag(mouse)
 
     def release(self, mouse: MouseEvent) -> None:
-        """One gesture is one undo step."""
+        """End the gesture, as one undo step."""
         self._select.release(mouse)
 
     def cancel(self) -> None:
-        """Take the drag back."""
+        """Cancel the drag."""
         self._select.cancel()
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
-        """The cursor for the action of a press; the place of a new point is shown."""
+        """The cursor for the action of a press; also shows where a new point would be."""
         grip = point_grip_at(self._context, mouse)
         place = curve_at(self._context, mouse) if grip is None else None
         self._hover = mouse.view.to_screen(place.x, place.y) if place is not None else None
@@ -62,7 +62,7 @@ class PointsTool:
         return Qt.CursorShape.PointingHandCursor if shape_at(self._context, mouse) else Qt.CursorShape.ArrowCursor
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
-        """The rubber band, and the place of the point to come."""
+        """Draw the rubber band, and the point that a click would add."""
         self._select.paint(painter, view)
         if self._hover is not None:
             painter.setPen(QPen(QColor("#ffffff"), 1.4))

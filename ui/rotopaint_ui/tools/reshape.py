@@ -18,7 +18,8 @@ STEP = 1.25  # by which a key makes the brush larger or smaller
 
 
 class ReshapeTool(DragTool):
-    """Drag pushes the selected shape (or the one under the mouse); Shift+drag sizes the brush, Ctrl a tenth."""
+    """A drag pushes the selected shape (or the one under the mouse), with Ctrl by a tenth; Shift+drag sizes the
+    brush."""
 
     def __init__(self, context: EditContext) -> None:
         super().__init__(context)
@@ -32,7 +33,7 @@ class ReshapeTool(DragTool):
         return super().is_busy and self._sizing is None
 
     def press(self, mouse: MouseEvent) -> None:
-        """Take hold of the shape under the brush; with Shift, of the brush."""
+        """Grab the shape under the brush; with Shift, the brush's edge."""
         self._hover = mouse.point
         self._sizing = self.radius if mouse.shift else None
         if self._sizing is None and self._context.shape is None:
@@ -44,7 +45,7 @@ class ReshapeTool(DragTool):
         self._path = DragPath(mouse, has_axis=False)
 
     def drag(self, mouse: MouseEvent) -> None:
-        """Push, or size the brush."""
+        """Push the shape, or size the brush."""
         if self._path is None:
             return
         if self._sizing is not None:
@@ -68,7 +69,7 @@ class ReshapeTool(DragTool):
         self._sizing = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
-        """The brush is drawn around the mouse."""
+        """A cross; the brush is drawn around it."""
         self._hover = mouse.point
         return Qt.CursorShape.CrossCursor
 
@@ -77,7 +78,7 @@ class ReshapeTool(DragTool):
         self.radius = _bounded_radius(self.radius * STEP**direction)
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
-        """The brush, and inside it where half of the push is left."""
+        """Draw the brush, and inside it the circle where half of the push is left."""
         if self._hover is None:
             return
         painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -16,7 +16,7 @@ from rotopaint_ui.tools.pick import Grip, curve_at, point_grip_at, shape_at
 
 
 def select_under(context: EditContext, mouse: MouseEvent) -> None:
-    """Select what is under the mouse, for a menu: a point that is not selected yet, or another shape."""
+    """Select for a menu what is under the mouse: a point that is not selected yet, or another shape."""
     session, grip = context.session, point_grip_at(context, mouse)
     name = shape_at(context, mouse)
     if grip is not None and grip.index not in session.selection.points:
@@ -39,12 +39,12 @@ def choose_shape(context: EditContext, name: str | None, mouse: MouseEvent) -> N
 
 
 class SelectTool(DragTool):
-    """Select and drag.
+    """Selects and drags shapes, points and tangents.
 
-    A click takes a shape or a point; Shift adds or removes one; a rubber band takes the points inside (Shift adds, Ctrl
-    removes), of the selected shape or else of the one that has most of them there. A drag moves the selected points
-    (Shift: one axis, Ctrl: a tenth of the way). A tangent's other side turns with it (Ctrl: it stays; Shift: it
-    takes the same length). Ctrl+Alt+click puts a point on the curve.
+    A click selects a shape or a point; Shift adds or removes one. A rubber band selects the points inside (Shift adds,
+    Ctrl removes), of the selected shape, or else of the shape with most points there. A drag moves the selected points
+    (Shift: along one axis, Ctrl: by a tenth). The opposite tangent turns along (Ctrl: it stays; Shift: it takes the
+    same length). Ctrl+Alt+click adds a point to the curve.
     """
 
     def __init__(self, context: EditContext) -> None:
@@ -58,7 +58,7 @@ class SelectTool(DragTool):
         return super().is_busy and self._grip is not None
 
     def press(self, mouse: MouseEvent) -> None:
-        """Take hold of a handle, else select the shape under the mouse, else begin a rubber band."""
+        """Grab a handle, else select the shape under the mouse, else begin a rubber band."""
         if mouse.ctrl and mouse.alt:
             self._add_point(mouse)
             return
@@ -76,7 +76,7 @@ class SelectTool(DragTool):
             self._session.say(f"{self._session.names.of(locked)} is locked: its lock in Shapes opens it")
 
     def drag(self, mouse: MouseEvent) -> None:
-        """Move what is held."""
+        """Move the points or the tangent, or stretch the rubber band."""
         if self._path is None:
             return
         had_begun = self._path.has_begun
@@ -92,7 +92,7 @@ class SelectTool(DragTool):
             )
 
     def release(self, mouse: MouseEvent) -> None:
-        """One gesture is one undo step."""
+        """End the gesture, as one undo step."""
         if self.is_busy:
             self._session.edits.commit()
         elif self._grip is None and self._path is not None:
@@ -112,7 +112,7 @@ class SelectTool(DragTool):
         return Qt.CursorShape.PointingHandCursor if shape_at(self._context, mouse) else Qt.CursorShape.ArrowCursor
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
-        """The rubber band."""
+        """Draw the rubber band."""
         if self._grip is None and self._path is not None and self._path.has_begun:
             paint_band(painter, self._path.start.point, self._path.last.point)
 
@@ -170,7 +170,7 @@ class SelectTool(DragTool):
         return frozenset(index for index, place in enumerate(places) if band.contains(place))
 
     def _fullest(self, band: QRectF, view: ViewTransform) -> RotoShape | None:
-        """The shape with most points inside the band; None where it holds no point."""
+        """The shape with most points inside the band; None where there is no point in it."""
         document = self._session.document
         free = [shape for shape in document.shapes if self._context.can_grab(shape)] if document is not None else []
         best = max(free, key=lambda shape: len(self._points_in_band(shape, band, view)), default=None)
@@ -182,7 +182,7 @@ class SelectTool(DragTool):
 
 
 def add_point_under(context: EditContext, mouse: MouseEvent) -> bool:
-    """Put a point on the selected shape's curve under the mouse, in every key, and select it."""
+    """Add a point to the selected shape's curve under the mouse, in every key, and select it."""
     shape, place = context.shape, curve_at(context, mouse)
     if shape is None or place is None or not 0 < place.t < 1:
         return False

@@ -16,7 +16,7 @@ LEAST_POINTS: Mapping[bool, int] = {True: 3, False: 2}  # fewest points of a clo
 
 
 def add_drawn(context: EditContext, points: Points, *, closed: bool, frame: int) -> bool:
-    """Add a shape with its first key, set by hand, and select it: a matte where it is closed, else a seam."""
+    """Add a shape with its first key, set by hand, and select it: closed, a matte; open, a seam."""
     if len(points) < LEAST_POINTS[closed]:
         kind = "A closed" if closed else "An open"
         context.session.say(f"{kind} shape needs {LEAST_POINTS[closed]} points; this one has {len(points)}")
@@ -37,7 +37,7 @@ def add_drawn(context: EditContext, points: Points, *, closed: bool, frame: int)
 
 
 def duplicate_shapes(context: EditContext) -> bool:
-    """Copy the chosen shapes with all their keys and select the copies; models do not change the copies."""
+    """Copy the selected shapes with all their keys and select the copies; models do not change copies."""
     session, shapes = context.session, context.chosen_shapes
     if not shapes or not context.is_free:
         return False
@@ -56,7 +56,7 @@ def duplicate_shapes(context: EditContext) -> bool:
 
 
 def delete_shapes(context: EditContext) -> bool:
-    """Delete the chosen shapes with their settings; a message tells that Run makes the models' shapes again."""
+    """Delete the selected shapes with their settings; a message says that Run makes the models' shapes again."""
     session, shapes = context.session, context.chosen_shapes
     if not shapes or not context.is_free:
         return False
@@ -71,7 +71,7 @@ def delete_shapes(context: EditContext) -> bool:
 
 
 def hold_out(context: EditContext) -> bool:
-    """Make the chosen closed shapes hold-outs, which are subtracted from all others; or undo that where all are."""
+    """Make the selected closed shapes hold-outs, which are subtracted from all others; if all are, undo that."""
     shapes = [shape for shape in context.chosen_shapes if shape.closed]
     if context.chosen_shapes and not shapes:
         context.session.say("Only closed shapes hold out; this one is open")
@@ -88,17 +88,17 @@ def hold_out(context: EditContext) -> bool:
 
 
 def begin_here(context: EditContext) -> bool:
-    """Make the chosen shapes visible from this frame on."""
+    """Make the selected shapes visible from this frame on."""
     return _set_lifetimes(context, "seen from here", lambda first, last: (context.session.frame, last))
 
 
 def end_here(context: EditContext) -> bool:
-    """Make the chosen shapes visible up to this frame, or the end of its hold."""
+    """Make the selected shapes visible up to this frame, or the end of its hold."""
     return _set_lifetimes(context, "seen up to here", lambda first, last: (first, context.session.held_frames()[-1]))
 
 
 def show_always(context: EditContext) -> bool:
-    """Make the chosen shapes visible at every frame."""
+    """Make the selected shapes visible at every frame."""
     shapes = context.chosen_shapes
 
     def show(document: RotoDocument) -> RotoDocument:
@@ -110,7 +110,7 @@ def show_always(context: EditContext) -> bool:
 
 
 def hide_here(context: EditContext) -> bool:
-    """Hide the chosen shapes at this frame and its hold, or show them again where all are hidden."""
+    """Hide the selected shapes at this frame and its hold; if all are hidden, show them."""
     session, shapes = context.session, context.chosen_shapes
     is_hidden = not any(shape.is_visible(session.frame) for shape in shapes)
 
@@ -123,7 +123,7 @@ def hide_here(context: EditContext) -> bool:
 
 
 def _set_lifetimes(context: EditContext, label: str, bounds: Callable[[int, int], tuple[int, int]]) -> bool:
-    """The lifetime extended to the named end of the shot, if it ended before the frame or starts after it."""
+    """Set lifetimes; one that would end before it begins is extended to the end of the shot on the other side."""
     shapes = context.chosen_shapes
 
     def extend_lifetimes(document: RotoDocument) -> RotoDocument:
@@ -139,7 +139,7 @@ def _set_lifetimes(context: EditContext, label: str, bounds: Callable[[int, int]
 
 
 def free_shape_name(state: State, stem: str) -> str:
-    """A name that neither a shape of the shot nor one of the models has: the stem with the first free number."""
+    """The stem with the first number that makes a name no shape of the shot or of a model has."""
     documents = [each for each in (state.document, state.predicted) if each is not None]
     taken = {shape.name for document in documents for shape in document.shapes} | set(state.names.values())
     taken = {name.casefold() for name in taken}

@@ -29,7 +29,7 @@ _SNAP_DEGREES = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What is held of the box; for `scale` which edge or corner, as -1, 0 or 1 across and down."""
+    """The part of the box that is grabbed; for `scale` the edge or corner, as -1, 0 or 1 across and down."""
 
     part: HandlePart
     across: int = 0
@@ -37,8 +37,10 @@ class Hold:
 
 
 class TransformTool(DragTool):
-    """Drag inside moves, a handle scales (Shift: both ways alike), outside rotates (Shift: by 15 degrees), the cross
-    is the pivot. Ctrl goes a tenth of the way. Acts on the selected points, or on all selected shapes where none is."""
+    """A drag inside moves, a handle scales (Shift: both axes alike), outside rotates (Shift: in steps of 15 degrees).
+
+    The cross is the pivot. Ctrl moves by a tenth. Acts on the selected points; without any, on all selected shapes.
+    """
 
     def __init__(self, context: EditContext) -> None:
         super().__init__(context)
@@ -55,7 +57,7 @@ class TransformTool(DragTool):
         return super().is_busy and self._hold is not None and self._hold.part != "pivot"
 
     def press(self, mouse: MouseEvent) -> None:
-        """Take hold of the box, or select the shape under the mouse."""
+        """Grab the box, or select the shape under the mouse."""
         self._hold = self._hold_at(mouse)
         if self._hold is None:
             choose_shape(self._context, shape_at(self._context, mouse), mouse)
@@ -64,7 +66,7 @@ class TransformTool(DragTool):
         self._box = self._plate_box() or QRectF()
 
     def drag(self, mouse: MouseEvent) -> None:
-        """Transform, or move the pivot."""
+        """Transform the points, or move the pivot."""
         if self._path is None or self._hold is None:
             return
         had_begun = self._path.has_begun
@@ -89,7 +91,7 @@ class TransformTool(DragTool):
         self._context.preview_shapes(moves)
 
     def release(self, mouse: MouseEvent) -> None:
-        """One gesture is one undo step."""
+        """End the gesture, as one undo step."""
         layer = self._context.layer
         if self.is_busy:
             self._session.edits.commit()
@@ -116,7 +118,7 @@ class TransformTool(DragTool):
         return shapes.get(hold.part, Qt.CursorShape.CrossCursor)
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
-        """The box, its handles and the pivot."""
+        """Draw the box, its handles and the pivot."""
         box = self._screen_box(view)
         if box is None:
             return
@@ -180,7 +182,7 @@ class TransformTool(DragTool):
         return self._scaling(hold, path)
 
     def _pose(self, layer: Layer, hold: Hold, path: DragPath) -> LayerPose:
-        """The transform that a group gets."""
+        """The group's new transform."""
         frame = self._session.frame
         if hold.part == "move":
             return shifted_pose(layer, frame, self._fixed, *path.offset)
@@ -192,7 +194,7 @@ class TransformTool(DragTool):
         return edit_transform.scale_about(*self._factors(hold, path), self._pivot_place())
 
     def _factors(self, hold: Hold, path: DragPath) -> tuple[float, float]:
-        """The handle that is held follows the mouse, the pivot stays."""
+        """Scale factors with which the grabbed handle follows the mouse while the pivot stays."""
         (px, py), (x0, y0), (dx, dy) = self._pivot_place(), path.start.plate, path.offset
         sx = 1 + dx / (x0 - px) if hold.across and abs(x0 - px) > 1e-6 else 1.0
         sy = 1 + dy / (y0 - py) if hold.down and abs(y0 - py) > 1e-6 else 1.0
@@ -225,7 +227,7 @@ _SCALE_CURSORS = {
 
 
 def _handles(box: QRectF) -> dict[tuple[int, int], QPointF]:
-    """Corners and middles of the edges, by -1, 0 or 1 across and down."""
+    """Corners and midpoints of the edges, by -1, 0 or 1 across and down."""
     centre, width, height = box.center(), box.width() / 2, box.height() / 2
     ways = [(a, d) for a in (-1, 0, 1) for d in (-1, 0, 1) if a or d]
     return {(a, d): QPointF(centre.x() + a * width, centre.y() + d * height) for a, d in ways}

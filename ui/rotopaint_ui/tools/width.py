@@ -23,11 +23,11 @@ from rotopaint_ui.tools.pick import shape_at
 
 
 class WidthTool(DragTool):
-    """Drag away from a seam to widen it, towards it to narrow it; Shift drags its softness, Ctrl a tenth of the way.
+    """A drag away from a seam widens it, towards it narrows it; Shift drags its feather, Ctrl by a tenth.
 
-    The matte changes by twice the mouse's way, as it grows on both sides. A handle beside a control point drags the
-    width there, of its side (Shift: of both); the profile holds on all frames. A point of a closed shape is dragged to
-    where its feather ends. Several selected points change together.
+    The width changes by twice the mouse's distance, because the matte grows on both sides. A handle beside a control
+    point drags the width there on its side (Shift: on both sides); the profile holds on all frames. On a closed shape a
+    handle is dragged to where the feather ends. Several selected points change together.
     """
 
     def __init__(self, context: EditContext) -> None:
@@ -36,7 +36,7 @@ class WidthTool(DragTool):
         self._handle: EdgeHandle | None = None
 
     def press(self, mouse: MouseEvent) -> None:
-        """Take hold of a handle of the selected shape, else of the seam that is selected or under the mouse."""
+        """Grab a handle of the selected shape, else the seam that is selected or under the mouse."""
         self._handle = self._handle_at(mouse)
         if self._handle is None:
             name = shape_at(self._context, mouse)
@@ -50,7 +50,7 @@ class WidthTool(DragTool):
         self._shape, self._path = shape, DragPath(mouse, has_axis=False)
 
     def drag(self, mouse: MouseEvent) -> None:
-        """Widen or narrow, or pull the feather."""
+        """Change the width, or the feather."""
         if self._path is None or self._shape is None:
             return
         had_begun = self._path.has_begun
@@ -71,7 +71,7 @@ class WidthTool(DragTool):
         self._shape = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
-        """A cross over handles, two arrows where a drag changes a width: over a seam, or anywhere with one selected."""
+        """A cross over handles; two arrows where a drag would change a width."""
         if self._handle_at(mouse) is not None:
             return Qt.CursorShape.SizeAllCursor
         shape = self._context.shape
@@ -79,7 +79,7 @@ class WidthTool(DragTool):
         return Qt.CursorShape.SplitVCursor if drags else Qt.CursorShape.ArrowCursor
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
-        """The edges of the selected shape, of its softness, and their handles."""
+        """Draw the edges of the selected shape and of its feather, with their handles."""
         shape = self._context.shape
         if shape is not None and shape.keys:
             paint_edges(painter, shape, self._session.frame, view)
@@ -101,7 +101,7 @@ class WidthTool(DragTool):
     # --- the whole seam
 
     def _grown(self, shape: RotoShape, path: DragPath) -> float:
-        """The change of the drag's distance from the curve since its start, plate pixels."""
+        """How much the mouse's distance from the curve has grown since the press, plate pixels."""
         points = shape.at(self._session.frame)
         start, now = find_nearest(points, False, *path.start.plate), find_nearest(points, False, *path.place)
         assert start is not None
@@ -141,7 +141,8 @@ class WidthTool(DragTool):
         self._session.seams.set({shape.name: replace(settings, profile=profile)})
 
     def _pull_feathers(self, shape: RotoShape, index: int, offset: tuple[float, float]) -> None:
-        """Move one feather point to the mouse; several move by the same distance, each perpendicular to the edge."""
+        """Move the feather of one point to the mouse; other selected points get the same distance, perpendicular to the
+        edge."""
         before, frame = self._session.edits.before_gesture, self._session.frame
         points, chosen = shape.at(frame), self._with_others(index)
         offsets: Offsets = {index: offset}
@@ -157,7 +158,8 @@ class WidthTool(DragTool):
 def _profile_row(
     reach: tuple[float, float], away: float, dragged: Collection[Edge], half: float
 ) -> tuple[float, float]:
-    """How far a seam reaches to the left and right, in half widths, the dragged sides that much farther."""
+    """The reach of a seam to the left and right as shares of its half width, with the dragged sides extended by
+    `away`."""
     left, right = (
         _bounded_share((px + (away if side in dragged else 0.0)) / half) for side, px in zip(("left", "right"), reach)
     )
