@@ -228,7 +228,7 @@ class Tour:
         self.wait("the spread", lambda: self.session.edits.last_step == "spread")
         self.keep("07_spread")
 
-    def judge(self) -> None:
+    def rate_frames(self) -> None:
         """Accept, and mark one frame that needs work; refit."""
         self.press("y")
         assert self.session.state.marks[self.session.frame] == "accepted"
@@ -421,7 +421,7 @@ def main() -> int:
             tour.face,
             tour.look,
             tour.correct,
-            tour.judge,
+            tour.rate_frames,
             tour.group,
             tour.paint,
             tour.export,
