@@ -1,7 +1,7 @@
-"""What people corrected on some frames of a shot, carried over to the others before these are painted (`teach`).
+"""What people corrected on some frames of a shot, carried over to the other frames before these are painted (`teach`).
 
-A stretch of `STRETCH` holds is read, taught and forgotten, so that no shot takes more memory than that: a correction
-reaches the poses of its stretch.
+One stretch of `STRETCH` holds at a time is read and taught, which bounds the memory for a shot of any length. So a
+correction reaches only the poses of its stretch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rotopaint_ai.sheet import Sheet
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CorrectedShot:
-    """Settled frames with the seams that corrections of others have moved; they can be gone through again and again."""
+    """Settled frames with the seams that other frames' corrections have moved; can be iterated more than once."""
 
     records: Iterable[FrameRecord]
     sheet: Sheet
@@ -46,7 +46,7 @@ class CorrectedShot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretch:
-    """Records of some holds, which can be gone through again and again."""
+    """Records of some holds; can be iterated more than once."""
 
     records: Iterable[FrameRecord]
     first: int
@@ -58,9 +58,9 @@ class _Stretch:
 
 
 def with_corrections(plan: Plan, records: Iterable[FrameRecord], sink: Sink, cancel: Cancel) -> CorrectedShot:
-    """Settled frames, the open seams moved that people's corrections of other frames put right.
+    """Settled frames with their open seams moved by people's corrections of other frames.
 
-    A run of a part of the shot carries nothing over. `records` are gone through again and again. Raises CancelledError.
+    Nothing is carried over in a run of a part of the shot. `records` is iterated more than once. Raises CancelledError.
     """
     taught = list[TeachResult]()
     work = plan.work
@@ -96,7 +96,7 @@ def _teach_stretch(plan: Plan, records: _Stretch, sink: Sink, cancel: Cancel) ->
 
 
 def _with_taught(record: FrameRecord, taught: TeachResult, sheet: Sheet) -> FrameRecord:
-    """A frame with what a stretch was taught, which may be nothing of it; what the models said is kept beside."""
+    """A frame with its stretch's taught seams, if it has any; the models' own seams are kept in `predicted`."""
     frame = record.frame
     errors = {name: round(row[frame], DIGITS) for name, row in taught.errors.items() if frame in row}
     if not errors:
@@ -115,7 +115,7 @@ def _with_taught(record: FrameRecord, taught: TeachResult, sheet: Sheet) -> Fram
 
 
 def _summary(taught: Sequence[TeachResult]) -> str:
-    """What corrections have moved, for a person."""
+    """One line for the artist on what corrections have moved."""
     doubtful: dict[str, list[int]] = {}
     for each in taught:
         for name, frames in each.doubtful.items():

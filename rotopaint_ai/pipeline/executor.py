@@ -51,7 +51,7 @@ class Tracker(Protocol):
         """Take the next frame, noting the time of each stage; returns the frames that are settled now."""
 
     def skip(self, frame: int) -> SettledFrames:
-        """Take note of a frame that cannot be read; it is not among the settled ones."""
+        """Note a frame that cannot be read; it is not among the settled ones."""
 
     def flush(self) -> SettledFrames:
         """Settle the frames that still wait."""
@@ -67,7 +67,7 @@ class Tracker(Protocol):
 
 @dataclass(slots=True)
 class FrameInFlight:
-    """A frame in the pipeline: its pixels, or the reason why it has none, and the milliseconds of its stages."""
+    """A frame in the pipeline: its pixels, or why it has none, and the milliseconds of its stages."""
 
     number: int
     frame: Frame | None = None
@@ -78,7 +78,7 @@ class FrameInFlight:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The state between two frames: the number of frames given to the tracker, those it has not settled, and the
-    results of frames that are settled and not yet finished."""
+    results of settled frames that are not yet finished."""
 
     n_pushed: int
     tracker: Tracker
@@ -90,10 +90,8 @@ class Snapshot:
 class Executor:
     """The stages of a run. `read` and `finish` are called from several threads, the others from the calling one.
 
-    `read` gets the area of a frame that the tracker will probably use.
-
-    `is_finished` says which frames need no finishing because an earlier process did it; `keep` is called with a
-    snapshot after every frame that went through the tracker.
+    `read` gets the area of a frame that the tracker will probably use. `is_finished` names frames that an earlier
+    process has finished; `keep` is called with a snapshot after every frame that went through the tracker.
     """
 
     read: Callable[[int, Area | None], Frame]
@@ -195,7 +193,7 @@ class Executor:
             self._finishing.append((number, known, pool.submit(self.finish, read.frame, known, read.ms)))
 
     def _finished_records(self, n_left: int) -> Iterator[FrameRecord]:
-        """Records of frames that are finished, waiting until at most `n_left` are in work."""
+        """Records of finished frames; waits until at most `n_left` are in progress."""
         while self._finishing and (len(self._finishing) > n_left or self._finishing[0][2].done()):
             record = self._finishing[0][2].result()
             yield record
@@ -208,13 +206,13 @@ class Executor:
 
 
 def keep_nothing(snapshot: Snapshot) -> None:
-    """The `keep` of a line that has no memory between frames."""
+    """The `keep` of an executor whose tracker has no state between frames."""
 
 
 class FrameMemo(Generic[Value]):
-    """Values by frame, each made once on first use; thread-safe.
+    """Values by frame, each computed once on first use; thread-safe.
 
-    `kept`: how many stay, those that were asked for last. What `make` raises comes out, and the next asks it again.
+    `kept`: how many of the last used values stay. An error of `make` is raised, and the next call tries again.
     """
 
     def __init__(self, make: Callable[[int], Value], *, kept: int) -> None:
@@ -224,7 +222,7 @@ class FrameMemo(Generic[Value]):
         self._lock = Lock()
 
     def at(self, frame: int) -> Value:
-        """A frame's value."""
+        """The value of a frame, computed unless it is kept."""
         with self._lock:
             lock, slot = self._slots.setdefault(frame, (Lock(), []))
             self._slots.move_to_end(frame)
@@ -289,7 +287,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def save_snapshot(path: Path, snapshot: Snapshot, models: Mapping[str, object]) -> None:
-    """Write a snapshot in one step; objects in `models` are written as their names."""
+    """Write a snapshot atomically; objects in `models` are stored as their names."""
     stream = io.BytesIO()
     _Pickler(stream, models).dump(snapshot)
     body = stream.getvalue()
@@ -298,7 +296,7 @@ def save_snapshot(path: Path, snapshot: Snapshot, models: Mapping[str, object]) 
 
 
 def load_snapshot(path: Path, models: Mapping[str, object]) -> Snapshot | None:
-    """The snapshot in a file; None where it is missing, damaged, of another job or of another version."""
+    """The snapshot in a file; None where it is missing or damaged, or belongs to another job or version."""
     try:
         data = path.read_bytes()
         body = data[len(_MAGIC) + 8 :]
@@ -329,8 +327,10 @@ def hold_no_frames() -> None:
 
 
 def give_back() -> None:
-    """Return everything that is free to the system, and from then on at once what is larger than a few pages; frames
-    that come later want `hold_no_frames` again.
+    """Return all free memory to the system, and from then on every block larger than a few pages as soon as it is
+    freed.
+
+    Call `hold_no_frames` again before more frames are read.
     """
     _set_allocator({_MMAP_THRESHOLD: _SMALL, _TRIM_THRESHOLD: _SMALL}, trim=True)
 
@@ -358,8 +358,8 @@ def time_stage(times: StageTimes, stage: str) -> Iterator[None]:
 class Eta:
     """Rate and remaining time, from the frames finished since the start of this process.
 
-    `after_s`: how long what follows the last frame is expected to take; `n_later`: frames that are taken up again
-    then, each for about as long.
+    `after_s`: expected seconds after the last frame; `n_later`: frames that a second pass takes up again, at the same
+    rate.
     """
 
     def __init__(self, *, total: int, done: int, after_s: float = 0.0, n_later: int = 0) -> None:
@@ -374,7 +374,7 @@ class Eta:
         return self.at(self._done + 1)
 
     def at(self, done: int, total: int | None = None) -> dict[str, float | int | None]:
-        """The facts of a progress event where so many frames are finished."""
+        """The facts of a progress event after that many finished frames."""
         self._done, self._total = done, self._total if total is None else total
         elapsed = time.monotonic() - self._start
         per_frame = elapsed / (self._done - self._first)
@@ -400,20 +400,20 @@ class Steps:
     done: int = 0
 
     def over(self, things: Iterable[Thing]) -> Iterator[Thing]:
-        """Things, each of them a step once it has been dealt with."""
+        """Iterate over things, and count each as a step when it is done."""
         for thing in things:
             yield thing
             self.done += 1
             self.tell(self.done, self.total)
 
     def finish(self) -> None:
-        """No step is left."""
+        """Report all steps as done."""
         if self.done < self.total:
             self.tell(self.total, self.total)
 
 
 def make_progress(task: str, sink: Sink, cancel: Cancel) -> Progress:
-    """Progress of a part of a run as events at intervals; raises CancelledError where a stop was requested."""
+    """A progress callback that sends events at intervals; it raises CancelledError when a stop was requested."""
     eta, last = Eta(total=0, done=0), time.monotonic()
 
     def tell(done: int, total: int) -> None:

@@ -1,7 +1,8 @@
-"""Exchange files of a run, each read back and compared before it counts as written; side by side in processes.
+"""Exchange files of a run, each read back and compared before it counts as written; several processes in parallel.
 
-Python runs one thread at a time: `python -m rotopaint_ai.pipeline.export DOCUMENT OUT` reads the shapes itself, takes
-names of formats from its input, a line each, and answers each with a line of JSON, the fields of `ExportedFile`.
+Python runs one thread at a time, so every worker is a process: `python -m rotopaint_ai.pipeline.export DOCUMENT OUT`
+reads the shapes, takes names of formats from its input, one per line, and answers each with a line of JSON, the fields
+of `ExportedFile`.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_]+")  # names that Nuke takes as they are
 class ExportedFile:
     """A written file: its format, path inside the run's folder, the result of reading it back, and its losses.
 
-    `max_distance_px` is the largest distance of its curves from the shapes'. `matte_difference` is the largest
-    difference of a drawn matte, as a share of its area. `n_keys` counts the keys. `error`: why there is no file.
+    `max_distance_px`: the largest distance of its curves from the source's. `matte_difference`: the largest difference
+    of a drawn matte, as a share of its area. `n_keys`: the number of keys. `error`: why there is no file.
     """
 
     format: str
@@ -76,7 +77,7 @@ def export_files(wanted: Sequence[str]) -> list[Files]:
 
 
 def try_export(format: FormatSpec, document: RotoDocument, out: Path) -> ExportedFile:
-    """Write `shapes` in a format; one that cannot be written, or reads back wrong, has an `error`."""
+    """Write `shapes` in a format; where that fails, or the file reads back wrong, the result has an `error`."""
     try:
         return _export_document(format, document, out)
     except DocumentError as error:
@@ -97,9 +98,9 @@ def _export_document(format: FormatSpec, document: RotoDocument, out: Path) -> E
 def write_nuke_in_parts(path: Path, document: RotoDocument) -> tuple[Proof, tuple[str, ...]]:
     """The same file as `nuke.write_report` writes, made and read back one shape at a time.
 
-    A Nuke curve of a long shot takes some twenty times its text in memory; one shape at a time keeps a run's memory
-    flat. A script with one shape is the script with none and that shape's text in between, so the parts can be joined.
-    Raises: DocumentError where a shape reads back wrong; what was at `path` stays then.
+    A Nuke curve of a long shot takes some twenty times its text in memory; one shape at a time bounds a run's memory. A
+    script with one shape is the empty script with that shape's text inserted, so the parts can be joined. Raises:
+    DocumentError where a shape reads back wrong; the file at `path` is then unchanged.
     """
     empty = nuke.dumps(replace(document, shapes=()))
     lost = dict.fromkeys(nuke_writer.losses(document, {shape.name: (shape.name,) for shape in document.shapes}))
@@ -118,7 +119,8 @@ def write_nuke_in_parts(path: Path, document: RotoDocument) -> tuple[Proof, tupl
 def _written_part(
     stream: TextIO, alone: RotoDocument, empty: str, where: str, *, is_first: bool
 ) -> tuple[int, RotoDocument]:
-    """Write what a document of one shape adds to the `empty` script; returns where in that, and the text read back."""
+    """Write the text by which a document of one shape exceeds the `empty` script; returns its position and the text
+    read back."""
     text = nuke.dumps(alone)
     start = _n_common(empty, text)
     if is_first:
@@ -128,7 +130,7 @@ def _written_part(
 
 
 def _n_common(a: str, b: str) -> int:
-    """Length of the beginning that two texts share."""
+    """The length of the common beginning of two texts."""
     return next((n for n, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
 
 
@@ -183,7 +185,7 @@ def write_exports(
 
 
 def expected_s(names: Sequence[str], n_frames: int, n_shapes: int, threads: int) -> float:
-    """How long the exports of a run will take, before anything is measured; 0 where that is a moment."""
+    """The expected seconds of a run's exports; 0 for exports that take only a moment."""
     weights = [_TIMES.get(name, 1.0) for name in {name.lower() for name in names} - {"rotopaint"}]
     usual_s = n_frames * max(1, n_shapes) * _USUAL_S
     whole_s = usual_s * sum(weights)
@@ -193,7 +195,7 @@ def expected_s(names: Sequence[str], n_frames: int, n_shapes: int, threads: int)
 
 
 def _bound_of(weights: Collection[float], n_workers: int) -> float:
-    """The share of some work that each of the workers has; the slowest piece bounds what they do side by side."""
+    """The least work of the busiest of some parallel workers: an equal share, or the largest piece."""
     return max(sum(weights) / n_workers, max(weights, default=0.0))
 
 
@@ -212,7 +214,7 @@ class _ExportProgress:
             self._tell(usual_s * _bound_of(self._left.values(), n_workers))
 
     def step(self, name: str, done: ExportedFile) -> ExportedFile:
-        """Count one more export; returns it."""
+        """Count one more export, and return it."""
         del self._left[name]
         rate = (time.monotonic() - self._start) / (self._whole - sum(self._left.values()))
         self._tell(rate * self._workers * _bound_of(self._left.values(), self._workers))
@@ -226,7 +228,7 @@ class _ExportProgress:
 def _answers(
     names: Sequence[str], source: Path, out: Path, n_workers: int
 ) -> Iterator[tuple[str, ExportedFile | None]]:
-    """Each name with what its process has answered; None where it ended without an answer."""
+    """Each name with the answer of its process; None where that ended without one."""
     todo: SimpleQueue[str] = SimpleQueue()
     for name in sorted(names, key=lambda name: -_TIMES.get(name, 1.0)):
         todo.put(name)
@@ -252,7 +254,7 @@ def _ask_next(next_name: Callable[[], str], workers: SimpleQueue[_Worker]) -> tu
 
 
 class _Worker:
-    """A process that writes one format after the other."""
+    """A process that writes one format after another."""
 
     def __init__(self, source: Path, out: Path) -> None:
         words = [sys.executable, "-m", _MODULE, str(source.absolute()), str(out.absolute())]
@@ -262,7 +264,7 @@ class _Worker:
         )
 
     def ask(self, name: str) -> ExportedFile | None:
-        """What became of a format; None where the process ended."""
+        """Write a format; returns the result, or None where the process ended."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -279,7 +281,7 @@ class _Worker:
 
 
 def main(words: Sequence[str]) -> int:
-    """Answer a line for each name of a format; what libraries print goes elsewhere."""
+    """Answer each name of a format with a line; what libraries print is redirected."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     document, out = roto_json.read(words[0]), Path(words[1])

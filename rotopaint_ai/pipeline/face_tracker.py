@@ -1,4 +1,4 @@
-"""The tracker of the line: follows the face, cleans its landmarks over time, and draws the shapes of settled frames.
+"""The tracker of a run: follows the face, cleans its landmarks over time, and draws the shapes of settled frames.
 
 L landmarks, P control points of all shapes.
 """
@@ -40,8 +40,8 @@ STILL = "seams_left_as_predicted"  # entry of a pack's card: seams that are not 
 class LazyRgb:
     """A frame's scene-linear pixels, converted only where they are used.
 
-    Has the shape of the data window (H, W, 3) and gives slices of it, which is all that crops and holds ask of a
-    picture; a whole plate would cost more than the network.
+    Has the shape of the data window (H, W, 3) and returns slices of it, which is all that crops and holds need;
+    converting a whole plate would cost more than the network.
     """
 
     def __init__(self, frame: Frame) -> None:
@@ -56,12 +56,12 @@ class LazyRgb:
 
 
 class FaceTracker:
-    """Frames in order go in, settled frames come out. Holds plain values and arrays and the pack's models only."""
+    """Takes frames in order, returns settled frames. Its state is plain values, arrays and the pack's models."""
 
     def __init__(
         self, models: Models, crops: CropKeys, *, instability: float = inf, keep_look: KeepLook | None = None
     ) -> None:
-        """`instability`: above which a shot shows no face; `keep_look` gets the looks at new exposures."""
+        """`instability`: the limit above which a crop shows no face; `keep_look` gets the looks at new exposures."""
         self._sheet = models.pack.sheet
         self._predict = ShapePredictor(models.pack.sheet, models.predict_shapes)
         self._follower = Follower(
@@ -92,15 +92,15 @@ class FaceTracker:
 
     @property
     def room(self) -> float:
-        """More while crops beside the face's own are read, too."""
+        """Larger while crops besides the face's own are read."""
         return DOUBTFUL_ROOM if self._follower.is_doubtful else ROOM
 
     def skip(self, frame: int) -> SettledFrames:
-        """Take note of a frame that cannot be read."""
+        """Note a frame that cannot be read."""
         return ()
 
     def flush(self) -> SettledFrames:
-        """Settle what is left."""
+        """Settle the frames that still wait."""
         return self._settle_frames(self._dejitter.flush())
 
     def _settle_frames(self, frames: list[FrameLandmarks]) -> SettledFrames:
@@ -136,7 +136,7 @@ def _stand_near(shapes: FrameShapes, crop: Crop) -> bool:
 
 
 def _by_shape_name(sheet: Sheet, values_S: Array) -> dict[str, float]:
-    """Finite values by the name of their shape."""
+    """The finite values, by the name of their shape."""
     return {name: round(float(value), DIGITS) for name, value in zip(sheet.shape_names, values_S) if np.isfinite(value)}
 
 
@@ -150,12 +150,12 @@ def rounded_rows(values: Array) -> list[list[float]]:
 
 
 def rounded_crop(crop: Crop) -> Crop:
-    """A crop as records keep it."""
+    """A crop rounded as in records."""
     return Crop(*(round(float(v), DIGITS) for v in (crop.x, crop.y, crop.side)))
 
 
 class PixelSource(Protocol):
-    """A data window's scene-linear pixels (H, W, 3), made where a slice asks for them."""
+    """A data window's scene-linear pixels (H, W, 3), computed when a slice needs them."""
 
     shape: tuple[int, ...]
 
@@ -164,7 +164,7 @@ class PixelSource(Protocol):
 
 
 class _KnownPlacement(NamedTuple):
-    """Where the seams of an exposure went, and from where."""
+    """The placed seams of an exposure, with the input (`asked`) that they were computed from."""
 
     held_from: int
     asked: bytes
@@ -173,7 +173,7 @@ class _KnownPlacement(NamedTuple):
 
 @dataclass(slots=True)
 class SeamPlacer:
-    """Sees frames as they come by and places the seams of settled ones, but those named in `still`."""
+    """Looks at frames as they pass, and places the seams of settled ones, except those named in `still`."""
 
     sheet: Sheet
     evidence: Evidence | None
@@ -184,7 +184,7 @@ class SeamPlacer:
     _known: _KnownPlacement | None = None
 
     def see(self, found: FrameLandmarks, pixels: PixelSource, origin: tuple[int, int]) -> None:
-        """Keep a look at a frame that shows a new exposure of the face."""
+        """Keep a look at the frame if it shows a new exposure of the face."""
         if (
             found.held_from != found.frame
             or found.lost is not None
@@ -199,9 +199,9 @@ class SeamPlacer:
                 self.keep_look(found.frame, seen)
 
     def place(self, landmarks: FrameLandmarks, shapes: FrameShapes) -> tuple[FrameLandmarks, FrameShapes]:
-        """A settled frame with its seams on their creases, and the landmarks that sit on those moved along.
+        """A settled frame with its seams moved onto the visible ones, and their landmarks moved along.
 
-        Landmarks that a person placed stay, and so do seams that are hidden or hang on such landmarks.
+        Landmarks that a person placed stay, and so do seams that are hidden or sit on such landmarks.
         """
         self._looks = {frame: seen for frame, seen in self._looks.items() if frame >= landmarks.held_from}
         seen = self._looks.get(landmarks.held_from)
@@ -261,7 +261,8 @@ class SeamPlacer:
 
 
 def look_near(pixels: PixelSource, origin: tuple[int, int], crop: Crop, display: Display) -> SeamLook | None:
-    """A look at a crop of a data window whose corner is at `origin`; None where next to nothing of it is there."""
+    """A look at a crop of a data window whose corner is at `origin`; None where less than 8 px of it are in the
+    window."""
     rows, columns = crop_window(crop, pixels.shape, origin)
     if rows.stop - rows.start < 8 or columns.stop - columns.start < 8:
         return None
@@ -273,7 +274,7 @@ def _leave_in_place(seam: Seam) -> PlacedSeam:
 
 
 def crop_area(crop: Crop) -> Area:
-    """What is looked at of a frame to follow its face and to place its seams, in whole pixels."""
+    """The area of a frame that is read to follow its face and to place its seams, in whole pixels."""
     half = crop.side / 2
     inner = Area(floor(crop.x - half), floor(crop.y - half), ceil(crop.x + half), ceil(crop.y + half))
     return inner.grown(_MARGIN_PX)

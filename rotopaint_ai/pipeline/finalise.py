@@ -30,8 +30,8 @@ from rotopaint_ai.shapes.reduce import reduce_document
 class Outcome:
     """The result of a run: frames by status, the frames to check first, and the files to open.
 
-    worst: by frame the shape with the largest expected error, None without any; the worst frame first. unseen: the
-    least visible thirds of seams, each with its frames.
+    worst: the shape with the largest expected error (None without any) by frame, worst frame first. unseen: the least
+    visible thirds of seams, each with its frames.
     """
 
     done: tuple[int, ...]
@@ -109,13 +109,14 @@ def _worst_shapes(
 
 
 def _no_face_reason(records: Sequence[FrameRecord]) -> str:
-    """Why most frames without a face have none."""
+    """The commonest reason why frames have no face."""
     reasons = [record.message or "" for record in records if record.status == "lost"]
     return max(sorted(set(reasons)), key=reasons.count)
 
 
 def check_records(plan: Plan, state: RunState) -> list[FrameRecord]:
-    """Light records in the order of frames; failed where what was written is gone, or where the plate has changed."""
+    """Light records in the order of frames; those whose files are gone, or whose plate has changed, are marked
+    failed."""
     records = [state.finished[frame] for frame in sorted(state.finished)]
     changed = set(changed_plates(plan.plate, records))
     there = facts_in(plan.out, {name.rpartition("/")[0] for record in records for name in record.outputs})

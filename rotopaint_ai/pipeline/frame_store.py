@@ -23,7 +23,7 @@ MOST_BYTES = 192 << 20  # the surroundings of a face of a third of a 1080p plate
 
 
 class FrameStore:
-    """The first frames of a shot, up to `most_bytes` of pixels. Safe to ask from several threads.
+    """The first frames of a shot, up to `most_bytes` of pixels; thread-safe.
 
     The caller must check whether a frame's file has changed since.
     """
@@ -58,7 +58,7 @@ class FrameStore:
         return found if found is not None and found.has(area) else None
 
     def take(self, frame: int, area: Area | None) -> Frame | None:
-        """The same; it is kept no longer."""
+        """As `look_up`, and drop the frame from the store."""
         found = self.look_up(frame, area)
         with self._lock:
             self._frames.pop(frame, None)
@@ -66,10 +66,9 @@ class FrameStore:
 
 
 class LookStore:
-    """Looks by the first frame of their exposure, in a file without a name that goes when it is closed, or with the
-    process.
+    """Looks by the first frame of their exposure, in an unnamed temporary file that disappears with the process.
 
-    Safe to ask from several threads.
+    Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -79,7 +78,7 @@ class LookStore:
         self._places: dict[int, int] = {}
 
     def open_in(self, folder: Path) -> None:
-        """Keep looks from now on, in this folder. Raises OSError where the disk refuses."""
+        """Keep looks in this folder from now on. Raises: OSError where the disk refuses."""
         self._folder = folder
         with self._used():
             self._file = self._file or tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - see `close`
@@ -112,7 +111,7 @@ class LookStore:
 
     @contextmanager
     def _used(self) -> Iterator[None]:
-        """By one thread at a time; an error of the disk names the folder, for the file has no name."""
+        """Lock the file for one thread; errors of the disk name the folder, because the file has no name."""
         with self._lock:
             try:
                 yield

@@ -84,7 +84,7 @@ class SolvedHead:
     facts: HeadFacts
 
     def by_marks(self) -> list[Complex]:
-        """Every seam in each hold (H, D), seen by cameras fitted without seams."""
+        """Every seam in each hold (H, D), projected by cameras that were fitted without seams."""
         return curves_by_marks(self.head, self.facts, (*FIRST_FAR_PX, FAR_PX))
 
     def deviations_px(self) -> Array:
@@ -123,8 +123,8 @@ def solve_head(
 
 
 def know_character(error_px_HL: Array, face_px_H: Array) -> bool:
-    """Whether models were trained on a character, by expected landmark errors (NaN where hidden) and face sizes per
-    hold.
+    """Whether the models were trained on this character, judging by landmarks' expected errors (NaN: hidden) and face
+    sizes per hold.
 
     Expected errors are 0.5-1.3 % of the face with the shipped pack and 0.3-0.4 % with a pack of five minutes, whose own
     curves are nearly as accurate as the head's.
@@ -156,7 +156,7 @@ def confirm_marks(
 
 
 def names_off_seams(specs: Sequence[ShapeSpec], sheet: Sheet) -> list[str]:
-    """Landmarks that do not lie on these seams, in the sheet's order."""
+    """Names of the landmarks that lie on none of these seams, in the sheet's order."""
     on_seams = {name for spec in specs for name in spec.on_landmarks.values()}
     return [name for name in sheet.landmark_names if name not in on_seams]
 
@@ -194,7 +194,8 @@ def _sighted(
     how: tuple[float, int],
     hold: int,
 ) -> Sightings:
-    """Observations of seams near the head's curves in a hold's picture; None for hidden and hand-drawn seams."""
+    """Observations of seams near the head's projected curves in a hold's picture; None for hidden and hand-drawn
+    seams."""
     none: list[Sighting | None] = [None] * len(curves)
     asked = [k for k, each in enumerate(shot.known) if not (each.exact_H[hold] or shot.hidden_HC[hold, k])]
     seen = look(hold) if asked else None
@@ -220,7 +221,7 @@ def _seen_curves(
 
 
 def _at_places(found: Sighting | None, number: Array, sharp_px: float) -> tuple[Array, Array, Array]:
-    """Offsets of a curve's samples (M,) in pixels, their weights, and the residual from which each is an outlier."""
+    """Offsets of a curve's samples (M,) in pixels, their weights, and the residual above which each is an outlier."""
     if found is None:
         return np.zeros(len(number)), np.zeros(len(number)), np.ones(len(number))
     move, deviation, seen = (

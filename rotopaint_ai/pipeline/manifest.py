@@ -41,16 +41,16 @@ N_SPREAD = 5
 
 
 def ordinary_frames(frames: Sequence[int]) -> frozenset[int]:
-    """A few frames at even distances, so that the report also shows ordinary ones."""
+    """A few evenly spaced frames, so that the report also shows ordinary ones."""
     chosen = evenly_spread(frames, N_SPREAD + 2)
     return frozenset(chosen[1:-1] if len(chosen) > 2 else chosen)
 
 
 def choose_worst(records: Iterable[FrameRecord], seams: Container[str]) -> list[int]:
-    """Frames for the contact sheet: a few where the face was lost, then the largest expected errors of the seams.
+    """Frames for the contact sheet: a few where the face was lost, then those with the largest expected errors of
+    seams.
 
-    Among these, the first are those whose seams are badly placed and still seen: the expected error times how visible
-    the painted seams are, where 1 is no more than texture.
+    The latter are sorted by expected error times visibility of the painted seams, where visibility 1 is plain texture.
     """
     records = [record for record in records if record.hold is None]
     lost = sorted(record.frame for record in records if record.status == "lost")[:N_LOST]
@@ -63,7 +63,7 @@ def choose_worst(records: Iterable[FrameRecord], seams: Container[str]) -> list[
 
 
 def choose_pictured(records: Iterable[FrameRecord], frames: Sequence[int], seams: Container[str]) -> frozenset[int]:
-    """Frames that get pictures: the worst of settled records, and a few ordinary ones of all frames."""
+    """Frames that get pictures: the worst of the settled records, and a few ordinary ones of all frames."""
     return ordinary_frames(frames) | frozenset(choose_worst(records, seams))
 
 
@@ -121,7 +121,7 @@ def run_manifest(
 
 
 def run_command(job: RunJob) -> str:
-    """The command line that does a job."""
+    """The command line of a job."""
     words = ["rotopaint", "run", job.plates]
     words += [word for crop in job.crops for word in ("--crop", crop)]
     words += ["--out", job.out]
@@ -231,12 +231,12 @@ def _timing(plan: Plan, records: Sequence[FrameRecord], *, wall_s: float, n_new:
 
 
 def peak_memory_mb() -> float:
-    """The largest resident memory so far of this process and of the one that runs its models, together; megabytes."""
+    """The largest resident memory of this process so far plus that of its model process; megabytes."""
     return round(call_limits.own_peak_memory_mb() + usage()["peak_memory_mb"], 1)
 
 
 def _picture_entries(plan: Plan, state: RunState, frames: Sequence[int], worst: Sequence[int]) -> list[dict[str, Any]]:
-    """What the report needs of the frames that have pictures, in the order of `frames`."""
+    """The report's facts about the frames that have pictures, in the order of `frames`."""
     wanted = set(frames)
     full = {record.frame: record for record in state.records() if record.frame in wanted}
     seams = plan.pack.sheet.seam_names
@@ -268,7 +268,7 @@ def _frame_picture(out: Path, record: FrameRecord, is_worst: bool, seams: Contai
 
 
 def _by_seam(found: Sequence[FrameRecord]) -> dict[str, dict[str, Sequence[float]]]:
-    """The visibility of each seam by frame, before and, where it was painted, after."""
+    """The visibility of each seam by frame, before painting and, where it was painted, after."""
     names = sorted({name for record in found for name in record.seam_scores})
     return {name: {str(r.frame): r.seam_scores[name] for r in found if name in r.seam_scores} for name in names}
 
@@ -288,7 +288,7 @@ def _flicker(found: Sequence[FrameRecord]) -> dict[str, float | None]:
 
 
 def _filled_by(found: Sequence[FrameRecord]) -> dict[str, float]:
-    """The share of the seams' length, over all frames, that each method painted."""
+    """Each method's share of the seams' painted length, over all frames."""
     shares = [record.seam_fill for record in found if record.seam_fill]
     names = sorted({name for share in shares for name in share})
     return {name: round(sum(share.get(name, 0.0) for share in shares) / len(shares), 4) for name in names}
@@ -308,7 +308,7 @@ def _jpeg_size(path: Path) -> list[int]:
 def _compare_frame(
     found: Sequence[FrameRecord], pictures: Sequence[Mapping[str, Any]], seams: Container[str]
 ) -> int | None:
-    """The most typical frame with a picture: its expected error is nearest to the median of the shot."""
+    """The frame with a picture whose expected error is nearest to the shot's median."""
     shown: set[int] = {picture["frame"] for picture in pictures if picture["after"]}
     errors = {record.frame: worst[1] for record in found if (worst := record.worst_shape(seams))}
     candidates = [frame for frame in sorted(shown) if frame in errors]

@@ -1,9 +1,9 @@
 """The folder that a job writes into: its owner job, the files in it that are ours, and its lock.
 
-`DIR/.rotopaint/folder.json` says which plate and which job a folder belongs to, and which of its files we wrote. Every
+`DIR/.rotopaint/folder.json` records which plate and job a folder belongs to, and which of its files we wrote. Every
 command that writes pictures claims its folder first. A claim is refused, before anything is written, where the folder
-belongs to another plate or job, where a file of somebody else's stands in the way, where a source lies in a folder that
-would be written to, where a folder is a link, and where a folder or a pipe has the place of a file.
+belongs to another plate or job, where it would replace somebody else's file, where a source lies in a folder to be
+written, where a folder is a link, and where a folder or a pipe is in place of a file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _SAMPLE_BYTES = 1 << 20  # bytes of a source's start and end, by which it is rec
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Files that a job writes: one per frame of `stem.<frame>suffix` in a folder below DIR; without `frames`, one."""
+    """Files that a job writes: one per frame, `stem.<frame>suffix`, in a folder below DIR; without `frames`, a single
+    file."""
 
     folder: str
     stem: str
@@ -47,11 +48,11 @@ class Files:
     padding: int = 4
 
     def name_of(self, frame: int) -> str:
-        """The file of a frame, in the folder."""
+        """The name of a frame's file."""
         return f"{self.stem}.{pad(frame, self.padding)}{self.suffix}"
 
     def to_json(self) -> list[Any]:
-        """As JSON values."""
+        """The files as JSON values."""
         frames = None if self.frames is None else summarise(self.frames)
         return [self.folder, self.stem, self.suffix, frames, self.padding]
 
@@ -68,7 +69,7 @@ class Files:
 class FolderClaim:
     """A job's claim on a folder: its plate, its settings, the files it writes, and its other sources.
 
-    `job` holds what makes two jobs of one plate different ones, as JSON values; empty where any may follow any.
+    `job`: the values that distinguish two jobs of one plate, as JSON values; if empty, any job may follow any other.
     """
 
     out: Path
@@ -98,8 +99,8 @@ def claim_folder(claim: FolderClaim) -> Iterator[None]:
 
 
 def refuse_sources(out: Path, files: Iterable[Files], sources: Iterable[Plate]) -> None:
-    """Raises UsageError where `out`, or a folder in it that would be written to, holds frames of a source, directly or
-    by links."""
+    """Raise UsageError where frames of a source lie in `out`, or in a folder in it to be written, directly or by
+    links."""
     targets = {(out / folder).resolve() for folder in (".", FOLDER, *(each.folder for each in files))}
     for source in sources:
         inside = _folders_of(source) & targets
@@ -185,10 +186,10 @@ class Stamp(NamedTuple):
             return cls(facts.st_size, facts.st_mtime_ns, crc32(stream.read()))
 
     def stands(self, path: Path, facts: os.stat_result | None) -> bool:
-        """Whether the file at `path`, whose `facts` are those of now, is still the one that was written.
+        """Whether the file at `path`, with these `facts` of now, is still the one that was written.
 
-        Nobody can set the time when a file was last changed (`st_ctime`): what was changed since it was written, a copy
-        too, is known by its content.
+        Its content is compared where its time differs from the stamp, or its change time (`st_ctime`, which nobody can
+        set) is later. So a copy of the file counts, too.
         """
         if facts is None or not stat.S_ISREG(facts.st_mode) or facts.st_size != self.size:
             return False
@@ -207,7 +208,7 @@ Stamps = Mapping[str, Stamp | None]  # by name below the folder
 
 
 def stamps_of(out: Path, files: Iterable[Files], frame: int) -> Stamps:
-    """The stamps of the files just written for a frame; None where one is gone already."""
+    """The stamps of the files just written for a frame; None where one is already gone."""
     names = [f"{each.folder}/{each.name_of(frame)}" for each in files if each.frames is not None]
     return {name: _stamp_or_none(out / name) for name in names}
 
@@ -220,7 +221,8 @@ def _stamp_or_none(path: Path) -> Stamp | None:
 
 
 def facts_in(out: Path, folders: Iterable[str]) -> dict[str, os.stat_result]:
-    """Facts (`os.stat`) of all files in some folders below `out`, read by folder, which is quick on network disks."""
+    """Facts (`os.stat`) of all files in some folders below `out`; listed folder by folder, which is fast on network
+    disks."""
     facts: dict[str, os.stat_result] = {}
     for folder in folders:
         with suppress(OSError), os.scandir(out / folder) as entries:
@@ -231,7 +233,7 @@ def facts_in(out: Path, folders: Iterable[str]) -> dict[str, os.stat_result]:
 
 
 def frames_not_as_written(out: Path, written: Mapping[int, Stamps]) -> list[int]:
-    """Frames of which a file is gone, or differs from what was written."""
+    """Frames with a file that is gone or differs from what was written."""
     folders = {name.rpartition("/")[0] for stamps in written.values() for name in stamps}
     there = facts_in(out, sorted(folders))
     return sorted(
@@ -270,7 +272,7 @@ def _as_text(value: Any) -> str:
 
 
 def _foreign(claim: FolderClaim, known: Mapping[str, Any] | None) -> list[str]:
-    """Files on disk that the job would replace and that we did not write."""
+    """Files on disk that the job would replace but that we did not write."""
     if known is not None and known.get("files") is None:
         return []  # from a version that did not record counts
     ours = [Files.from_json(row) for row in (known or {}).get("files", ())]
@@ -287,7 +289,7 @@ def _foreign(claim: FolderClaim, known: Mapping[str, Any] | None) -> list[str]:
 
 
 class _Matcher:
-    """Whether a file's name is among some `Files` of one folder."""
+    """Tells whether a file's name is among some `Files` of one folder."""
 
     def __init__(self, files: Iterable[Files]) -> None:
         self._single: set[str] = set()
@@ -301,7 +303,7 @@ class _Matcher:
         self._paddings = {padding for _, _, padding in self._numbered}
 
     def has(self, name: str) -> bool:
-        """Whether it is."""
+        """Whether the name is among them."""
         if name in self._single:
             return True
         match = _NUMBERED.match(name)
@@ -316,7 +318,7 @@ class _Matcher:
 
 
 def _other_plate(claim: FolderClaim, before: Mapping[str, Any]) -> str | None:
-    """The plate that a folder belongs to, where it is not the claim's; None where it is, or is not recorded."""
+    """The plate that a folder belongs to; None where that is the claim's plate, or is not recorded."""
     size = (claim.plate.width, claim.plate.height) if claim.plate is not None else claim.size
     was = before.get("size")
     if size is not None and was is not None and tuple(was) != size:
@@ -330,7 +332,7 @@ def _other_plate(claim: FolderClaim, before: Mapping[str, Any]) -> str | None:
 
 
 def _is_known_again(plate: Plate, before: Mapping[str, Any]) -> bool:
-    """Whether a plate under another path is the recorded one: the hash of a sample frame is the same."""
+    """Whether a plate at another path is the recorded one, by the hash of a sample frame."""
     if before.get("sample") is None or before.get("frame") not in plate.frames:
         return False
     return bool(_sample_hash(plate, before["frame"]) == before["sample"])

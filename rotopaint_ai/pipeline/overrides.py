@@ -40,10 +40,12 @@ PointRows = Sequence[PointRow]
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """People's edits: splines by frame and shape, landmarks by frame and name, settings by seam, clone strokes by
-    frame, names given to shapes, the shapes that people drew themselves, names of the hold-outs, those with a
-    feather line, the moved groups by the names of shapes in them, the name of the run's face, and the whole
-    document that holds the edits."""
+    """People's edits of a shot.
+
+    Splines by frame and shape, landmarks by frame and name, settings by seam, clone strokes by frame, names given to
+    shapes, shapes that people drew, names of the hold-outs, shapes with a feather line, moved groups by the names of
+    their shapes, the name of the run's face, and the document with all edits.
+    """
 
     splines: Mapping[int, Mapping[str, PointRows]] = field(default_factory=dict)
     landmarks: Mapping[int, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
@@ -64,7 +66,7 @@ class Overrides:
 
     @property
     def paints(self) -> dict[str, Paint]:
-        """The fill settings of each seam for which a person has set some."""
+        """The fill settings of each seam for which a person has set any."""
         return {name: Paint(each.method, each.grain, each.strength) for name, each in self.seams.items()}
 
     def sheet(self, sheet: Sheet) -> Sheet:
@@ -109,7 +111,7 @@ class Overrides:
         )
 
     def _widths_by_hand(self, settled: TrackedFrame, own: Mapping[str, PointRows]) -> Mapping[str, float]:
-        """The widths: those set by hand, else the model's, else the shot's own where the model measured none."""
+        """The widths: those set by hand, else the model's, else the shot's where the model measured none."""
         shot = {shape.name: shape.width_px for shape in (self.document.shapes if self.document is not None else ())}
         usual = {name: width for name in own if (width := shot.get(name)) is not None}
         hand = {name: each.width_px for name, each in self.seams.items() if each.width_px is not None}
@@ -122,7 +124,7 @@ class Overrides:
         return [*made, *(each for each in self.own if each.name not in sheet.shape_names)]
 
     def _placed(self, shape: RotoShape) -> RotoShape:
-        """A frame's shape with the transform of its group; shapes that people drew include it already."""
+        """A model's shape at a frame with the transform of its group; shapes that people drew include it already."""
         keys = {f: self._placed_key(shape.name, f, key) for f, key in shape.keys.items()}
         return shape.with_keys(keys) if shape.name in self.groups else shape
 
@@ -134,7 +136,7 @@ class Overrides:
         return ways_between(None, self.groups.get(name), [frame]).get(frame)
 
     def _softened(self, shape: RotoShape) -> RotoShape:
-        """A shape with the profile, or the feather line, that people gave it."""
+        """A shape with the width profile, or the feather line, that people set."""
         profile = self.seams[shape.name].profile if shape.name in self.seams else None
         if profile is not None and not shape.closed:
             return with_profile(shape, profile)
@@ -173,7 +175,7 @@ NO_OVERRIDES = Overrides()
 
 
 def overrides_of(state: State) -> Overrides:
-    """The edits in a project's state that a run keeps."""
+    """The edits of a project's state that a run keeps."""
     document, model = state.document, {s.name: s for s in state.predicted.shapes} if state.predicted else {}
     splines: dict[int, dict[str, PointRows]] = {}
     landmarks: dict[int, dict[str, tuple[float, float]]] = {}
@@ -197,9 +199,11 @@ def overrides_of(state: State) -> Overrides:
 
 @dataclass(frozen=True, slots=True)
 class ProjectInputs:
-    """What a run takes from a project: what it respects, crop boxes as `--crop` takes them, which plate it is of,
-    with the files of it that somebody has looked at, what people said of frames: marks and notes, and the pack that
-    its face was last run with."""
+    """What a run takes from a project.
+
+    The overrides, crop boxes as `--crop` takes them, its plate with facts of checked files, people's marks and notes on
+    frames, and the pack that its face was last run with.
+    """
 
     work: Overrides = NO_OVERRIDES
     crops: tuple[str, ...] = ()
@@ -211,7 +215,7 @@ class ProjectInputs:
 
 
 def read_inputs(path: Path, face: str | None = None) -> ProjectInputs:
-    """What a run takes from a project, read at one moment, with that face in hand where one is named.
+    """What a run takes from a project, read at one moment; with a named face as the current one.
 
     Raises: ProjectError, UsageError for a bad name.
     """
@@ -228,7 +232,7 @@ def read_inputs(path: Path, face: str | None = None) -> ProjectInputs:
 
 
 def inputs_for(job: RunJob) -> ProjectInputs:
-    """What a job takes from its project; nothing without one. Raises as `read_inputs`."""
+    """What a job takes from its project; nothing without a project. Raises as `read_inputs`."""
     return ProjectInputs() if job.project is None else read_inputs(Path(job.project), job.face)
 
 
@@ -240,11 +244,11 @@ class OverridingProcessor:
     work: Overrides
 
     def read(self, frame: int, near: Area | None = None, known: SourceFile | None = None) -> Frame:
-        """The frame from disk, see `FrameProcessor.read`."""
+        """A frame from disk, see `FrameProcessor.read`."""
         return self.inner.read(frame, near, known=known)
 
     def finish(self, frame: Frame, settled: TrackedFrame, ms: StageTimes) -> FrameRecord:
-        """Write a frame's files; the models' predictions at places that people edited are kept in the record."""
+        """Write a frame's files; the record keeps the models' predictions where people's edits replace them."""
         own = self.work.apply_overrides(frame.number, settled, self.inner.sheet)
         inner = replace(self.inner, by_hand=partial(self.work.shapes_by_hand, sheet=self.inner.sheet))
         record = inner.finish(frame, own, ms)

@@ -34,7 +34,7 @@ Work = Callable[[int], Mapping[str, float] | None]  # processes a frame; returns
 
 @dataclass(frozen=True, slots=True)
 class PaintedFrames:
-    """Frames that were written, and those that were not with the reason."""
+    """Frames that were written, and those that were not, with the reason."""
 
     done: tuple[int, ...]
     failed: dict[int, str]
@@ -166,7 +166,7 @@ def _check_size(plate: Plate, job: CleanJob) -> None:
 
 
 def _chosen_frames(plate: Plate, job: CleanJob) -> tuple[list[int], list[int], dict[int, str]]:
-    """Frames that could be painted, frames to paint, and frames that cannot be painted, with the reason."""
+    """All frames that could be painted, those to paint, and those that cannot be painted, with the reason."""
     there, outside = set(plate.frames), dict[int, str]()
     if job.document is not None:
         own, name = set(FrameRange(job.document.first_frame, job.document.last_frame).checked()), "shapes"
@@ -195,7 +195,7 @@ def _warn_of_held(frames: Sequence[int], document: RotoDocument, sink: Sink) -> 
 
 
 def _chosen(whole: Sequence[int], text: str | None, name: str) -> tuple[list[int], dict[int, str]]:
-    """Frames of `whole` in a text (`1001-1010,1015`), and frames in the text that do not exist, with the reason."""
+    """The frames of `whole` in a text (`1001-1010,1015`), and frames in the text that do not exist, with the reason."""
     if text is None:
         return list(whole), {}
     wanted = parse_frames(text)
@@ -221,8 +221,8 @@ def _for_each_frame(
 ) -> PaintedFrames:
     """Process every frame on several threads; a frame that fails is reported, and the others continue.
 
-    `files`: what each frame writes; a frame whose files are gone or others at the end has failed. `absent`: frames that
-    cannot be done, with the reason; they are reported first, and count as failed.
+    `files`: the files of each frame; at the end a frame whose files are gone or changed has failed. `absent`: frames
+    that cannot be processed, with the reason; they are reported first, and count as failed.
     """
     missing = sorted(absent)
     started = {"name": name, "out": str(out), "total": len(frames), "done": 0, "missing": missing}

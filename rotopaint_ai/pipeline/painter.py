@@ -66,7 +66,8 @@ class Rig:
 
     @classmethod
     def open(cls, plate: Plate, names: frozenset[str], clean_plate: str | None) -> Rig:
-        """Raises: PlateError where there is no clean plate; DocumentError where it is of another size."""
+        """The rig with its clean plate open. Raises: PlateError where there is none; DocumentError where its size
+        differs."""
         if clean_plate is None:
             return cls(names)
         found = open_plate(clean_plate)
@@ -94,7 +95,7 @@ class Rig:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Picture:
-    """A whole picture (H, W, 3), a mask (H, W) of its pixels without rig, and its top-left pixel on the plate."""
+    """A whole picture (H, W, 3), a mask (H, W) of its pixels away from the rig, and its top-left pixel on the plate."""
 
     rgb: Array
     free: Array
@@ -116,7 +117,7 @@ class RigPainter:
         self._clean = FrameMemo(self._of_clean_plate, kept=KEPT_CLEAN)
 
     def fill_frame(self, frame: Frame) -> FilledRegion | None:
-        """The region of a frame around its rig, without it; None where no rig is on the picture."""
+        """The region of a frame around its rig with the rig filled; None where no rig is in the picture."""
         matte = self._matte_of(frame.number)
         height, width = matte.coverage.shape
         by = SURROUND_PX + max(TILES_PX, int(rig.REACH * min(height, width)))
@@ -159,7 +160,8 @@ class RigPainter:
         return _Picture(read.rgb, np.ones(read.rgb.shape[:2], bool), read.origin)
 
     def _read_loan(self, number: int) -> _Picture | None:
-        """Another frame and its area without a rig; None where it cannot be read, which is reported at its own turn."""
+        """Another frame and its area without the rig; None where it cannot be read, which is reported at its own
+        turn."""
         try:
             read = self._plate.read(number, keep_native=False)
             return _Picture(read.rgb, _free_of_rig(self._matte_of(number), read), read.origin)
@@ -168,7 +170,7 @@ class RigPainter:
 
 
 def event_facts(filled: FilledRegion) -> Mapping[str, float]:
-    """The facts for a frame's event: the share of the hole that each kind of source filled."""
+    """Facts for a frame's event: each source's share of the filled hole."""
     return {f"rig_{name}": share for name, share in filled.chosen.items()}
 
 
@@ -238,7 +240,7 @@ class Painter:
         measures_widths: bool = False,
         rig: Rig | None = None,
     ) -> Painter:
-        """`frames`: all that could be painted; rigs ask those around the ones that are.
+        """`frames`: all frames that could be painted; rigs borrow pixels from those near a painted one.
 
         Raises: DocumentError where a rig has no shapes.
         """
@@ -265,7 +267,7 @@ class Painter:
         return _seam_scores(filled) if self.rigs is None else event_facts(filled)
 
     def neighbour(self, number: int) -> Frame:
-        """Another frame of the plate, which is only read."""
+        """Another frame of the plate, to be read only."""
         return self.plate.read(number, keep_native=False)
 
     def fill_frame(self, frame: Frame) -> FilledRegion | None:
@@ -310,7 +312,7 @@ class Painter:
 
 
 def _seam_scores(filled: FilledRegion) -> dict[str, float]:
-    """The visibility of a region's seams, in the plate and painted, with the names of `run`'s events."""
+    """The visibility of a region's seams in the plate and after painting, by the names of `run`'s events."""
     seams = filled.seams
     before = seams.seen if seams.seen is not None else seams.look(seams.rgb)
     return {"seam_before": round(before.score, 4), "seam_after": round(seams.look(filled.after).score, 4)}
@@ -318,7 +320,7 @@ def _seam_scores(filled: FilledRegion) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class ExternalMattes:
-    """A sequence of mattes of the plate's size; colour files count by their brightest channel, as codes, not light."""
+    """A sequence of mattes of the plate's size; in colour files the brightest channel's code counts."""
 
     pictures: Plate
 

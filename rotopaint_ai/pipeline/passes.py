@@ -78,12 +78,12 @@ class TrackedShot:
 
 @dataclass(frozen=True, slots=True)
 class _TrackingProcessor:
-    """Keeps the settled record of a frame, and its pixels while there is room."""
+    """Keeps a frame's settled record, and its pixels while there is room."""
 
     inner: FrameProcessor
 
     def read(self, frame: int, near: Area | None = None) -> Frame:
-        """A frame, ready to be written again while there is room for it."""
+        """A frame; while the store has room, ready to be written again."""
         return self.inner.read(frame, near, keep_native=self.inner.kept.has_room)
 
     def finish(self, frame: Frame, settled: TrackedFrame, ms: StageTimes) -> FrameRecord:
@@ -98,10 +98,10 @@ class _TrackingProcessor:
 
 
 def open_tracking(plan: Plan, sink: Sink) -> tuple[RunState, str | None]:
-    """What an earlier run has tracked, where the job goes on from there, and why it cannot (None: it does, or was not
-    asked to).
+    """The tracking state in the run's folder, and why an earlier one could not be used (None: it could, or was not
+    asked for).
 
-    Raises OSError where the disk refuses.
+    Raises: OSError where the disk refuses.
     """
     state, note = open_state(plan.out, plan.fingerprint(), resume=plan.job.resume, stage=TRACKED)
     if changed := changed_plates(plan.plate, state.finished.values()):
@@ -114,9 +114,9 @@ def open_tracking(plan: Plan, sink: Sink) -> tuple[RunState, str | None]:
 def track_shot(
     plan: Plan, state: RunState, sink: Sink, cancel: Cancel, *, after_s: float = 0.0, n_later: int = 0
 ) -> TrackedShot:
-    """Follow the face through the whole shot, going on where `state` ended, and settle it.
+    """Follow the face through the whole shot, resuming where `state` ended, and settle it.
 
-    `after_s` and `n_later`: see `Eta`. Raises CancelledError; DiskError where the journal is gone meanwhile.
+    `after_s` and `n_later`: see `Eta`. Raises: CancelledError; DiskError where the journal has disappeared.
     """
     with closing(plan.looks):
         if plan.models.find_seams is not None:
@@ -128,7 +128,7 @@ def track_shot(
 
 
 def _follow_face(plan: Plan, state: RunState, sink: Sink, cancel: Cancel, eta: Eta) -> None:
-    """Track every frame that an earlier process has not tracked."""
+    """Track the frames that no earlier process has tracked."""
     models: dict[str, object] = {
         "detect": plan.models.detect,
         "predict_shapes": plan.models.predict_shapes,
@@ -159,7 +159,7 @@ def _follow_face(plan: Plan, state: RunState, sink: Sink, cancel: Cancel, eta: E
 
 
 def _snapshot_of(plan: Plan, state: RunState, models: Mapping[str, object]) -> Snapshot | None:
-    """The tracker's memory; None where the journal lacks frames that have left it."""
+    """The tracker's state; None where the journal lacks frames that are no longer in that state."""
     snapshot = load_snapshot(state.snapshot_path, models)
     if snapshot is None:
         return None
@@ -169,7 +169,7 @@ def _snapshot_of(plan: Plan, state: RunState, models: Mapping[str, object]) -> S
 
 
 def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> TrackedShot:
-    """Write the settled journal again, because later human keys may move seams in every frame."""
+    """Write the settled journal again, because later human keys may move seams in any frame."""
     path, counted = state.folder / f"{SETTLED}.journal", CountedRecords(state)
     seams = with_shot_seams(plan, counted, sink, cancel)
     corrected = with_corrections(plan, seams, sink, cancel)
@@ -185,13 +185,13 @@ def _settled_shot(plan: Plan, state: RunState, sink: Sink, cancel: Cancel) -> Tr
 
 
 class _KnownTracker:
-    """The line's tracker where all is known: each frame with what is settled of it, and the times of its tracking."""
+    """A tracker for frames that are already tracked: returns each with its settled record and its tracking times."""
 
     def __init__(self, at: Callable[[int], FrameRecord]) -> None:
         self._at = at
 
     def push(self, frame: Frame, ms: StageTimes) -> SettledFrames:
-        """The frame as it is settled."""
+        """The frame, settled at once."""
         record = self._at(frame.number)
         for stage, taken in record.ms.items():
             ms[stage] = ms.get(stage, 0.0) + taken
@@ -203,15 +203,15 @@ class _KnownTracker:
 
     @property
     def reach(self) -> None:
-        """A frame is finished at once."""
+        """None: no frame is read again."""
 
     @property
     def room(self) -> float:
-        """None is needed."""
+        """No margin."""
         return 0.0
 
     def flush(self) -> SettledFrames:
-        """Nothing is left."""
+        """Nothing, because no frame waits."""
         return ()
 
 
@@ -226,10 +226,9 @@ def paint_frames(
     *,
     after_s: float = 0.0,
 ) -> int:
-    """Paint those of a tracked shot's frames that `state` does not have as they are settled now; returns how many.
+    """Paint the frames of a tracked shot that `state` lacks in their settled form; returns how many.
 
-    `after_s`: how long what follows the last frame is expected to take. Raises CancelledError; OSError where the disk
-    refuses.
+    `after_s`: expected seconds after the last frame. Raises: CancelledError; OSError where the disk refuses.
     """
     processor = replace(processor, inner=replace(processor.inner, pictured=shot.pictured))
     _forget_others(shot, processor, state)
@@ -271,8 +270,10 @@ def _seam_area(record: FrameRecord, processor: OverridingProcessor) -> Area | No
 
 
 def _forget_others(shot: TrackedShot, processor: OverridingProcessor, state: RunState) -> None:
-    """Forget painted frames that are settled otherwise now, show other work of people, or whose files are gone; those
-    that only what is expected of them sets apart take that."""
+    """Forget painted frames whose settled record, edits or files have changed.
+
+    Where only expected errors or `unseen` differ, the painted frame stays and its record takes the new values.
+    """
     out, pictured = processor.inner.out, shot.pictured
     standing: dict[int, TrackedFrame | None] = {}
     for record in state.records():
@@ -303,7 +304,7 @@ def _settled_now(frame: int, shot: TrackedShot, processor: OverridingProcessor) 
 
 
 def _is_as_settled(painted: FrameRecord, now: TrackedFrame | None) -> bool:
-    """Whether a frame was painted from its current settled record; keys at other frames may have moved its ends."""
+    """Whether a frame was painted from its current settled record. Keys at other frames can move its seams' ends."""
     if now is None:
         return painted.crop is None
     if painted.status == "failed":

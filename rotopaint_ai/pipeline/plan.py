@@ -1,7 +1,7 @@
 """A job checked before work starts, and the events that report its progress.
 
-The plate is open, the pack loaded, the frames and crops known, before any work starts. Events are made of the plan and
-of records (`docs/events.md`).
+Before any work the plate is open, the pack is loaded, frames and crops are known. Events are made from the plan and
+from records (`docs/events.md`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ INSTABILITY_PER_ERROR = 2.5
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All inputs of a run, open and checked. `frames` are on disk; `missing` are in the range, but not on disk."""
+    """All inputs of a run, open and checked. `frames` are on disk; `missing` are in the range but not on disk."""
 
     job: RunJob
     out: Path
@@ -76,7 +76,7 @@ class Plan:
 
     @property
     def has_whole_shot(self) -> bool:
-        """Whether the run has every frame of the project's shapes that is on disk."""
+        """Whether the run covers every frame of the project's shapes that is on disk."""
         return partial_run_frames({*self.frames, *self.missing}, self.work.document) is None
 
     def apply_overrides(self, record: FrameRecord) -> FrameRecord:
@@ -131,7 +131,7 @@ def _plate_facts(plate: Plate) -> list[Any]:
 
 
 def make_plan(job: RunJob) -> Plan:
-    """Open everything. Raises: UsageError, CropError, PlateError, PackError, DeviceError, each in one line."""
+    """Open all inputs. Raises: UsageError, CropError, PlateError, PackError, DeviceError, each with one line."""
     check_exports(job.exports)
     plate = open_plate(job.plates, colourspace=job.colourspace)
     refuse_sources(Path(job.out), run_files((), frozenset(), Format.of(plate), clean=True, patch=True), [plate])
@@ -162,7 +162,7 @@ def _project_crops(inputs: ProjectInputs, job: RunJob) -> tuple[str, ...]:
 def _crops_to_follow(
     job: RunJob, plate: Plate, frames: tuple[int, ...], models: Models, keys: CropKeys | Literal["auto"]
 ) -> tuple[CropKeys, Event | None]:
-    """The job's crops; for 'auto' those that the stopped run found, where it is gone on with, else new ones."""
+    """The job's crops; for 'auto' the crops that a resumed run found, or new ones."""
     if isinstance(keys, CropKeys):
         return keys, None
     words = crops_before(Path(job.out), _plate_facts(plate), job.crops) if job.resume else None
@@ -198,10 +198,10 @@ def _doubt_of(pack: Pack) -> Event | None:
 
 
 def choose_frames(plate: Plate, text: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Frames of a plate to work on, and those of the wanted range that are not on disk.
+    """Frames of a plate to work on, and those of the requested range that are not on disk.
 
-    One file of a sequence is one image where no range is given. Raises: UsageError where the range and the plate do
-    not meet.
+    Without a range, one file of a sequence counts as one picture. Raises: UsageError where range and plate do not
+    overlap.
     """
     if text is None:
         return ((plate.named_frame,), ()) if plate.named_frame is not None else (plate.frames, plate.missing)
@@ -230,10 +230,10 @@ def _check_crops(keys: CropKeys, plate: Plate) -> None:
 def propose_crop(
     plate: Plate, frames: tuple[int, ...], models: Models, *, limit: float | None = None
 ) -> tuple[CropKeys, Event | None]:
-    """Crops round the largest face, found by the pack's detector in some frames, and what to tell of that.
+    """Crops around the largest face, found by the pack's detector in some frames, and a note for the user.
 
-    A pack without a detector has its landmark model search the first frame. `limit`: up to which instability a find is
-    a face; None: as the pack's card has it. Raises: CropError where there is no face.
+    A pack without a detector has its landmark model search the first frame. `limit`: the instability up to which a
+    detection is a face; None: the pack card's. Raises: CropError where there is no face.
     """
     limit = instability_limit(models.pack.card) if limit is None else limit
     find = open_detector(models.pack)
@@ -263,7 +263,7 @@ def propose_crop(
 
 
 def _is_readable(face: DetectedFace, frame: Frame, models: Models, limit: float) -> bool:
-    """Whether the landmark model reads a face where the detector sees one."""
+    """Whether the landmark model confirms the face that the detector found."""
     pack = models.pack
 
     def look(*crops: Crop) -> list[FaceReading]:
@@ -284,7 +284,7 @@ def _force_advice(count: int) -> str:
 
 
 def _proposed_by_landmarks(plate: Plate, frames: tuple[int, ...], models: Models) -> CropKeys:
-    """The box that the landmark model itself proposes in the first frame that can be read. Raises: CropError."""
+    """The box that the landmark model proposes in the first readable frame. Raises: CropError."""
     frame = _first_readable(plate, frames)
     box = propose(
         frame.rgb,
@@ -314,9 +314,9 @@ ROOMS = ("crops.py", "inference", "landmarks", "pipeline", "plates", "seams", "s
 
 @cache
 def code_digest() -> str:
-    """Digest of the rooms that decide a run's files, taken once per process, at the door.
+    """Digest of the code that decides a run's files, computed once per process, at the start.
 
-    A run that goes on by other code than it began with would end with frames of both; see `record_store`.
+    A run resumed by other code would mix frames of both versions; see `record_store`.
     """
     return digest_of(Path(rotopaint_ai.__file__).parent)
 
@@ -338,7 +338,7 @@ def _room_files(room: Path) -> list[Path]:
 
 
 def start_event(plan: Plan, *, n_done: int) -> Event:
-    """The plate, the pack and the device, before the first frame."""
+    """The event before the first frame: plate, pack and device."""
     sheet, plate = plan.pack.sheet, plan.plate
     facts = {
         "name": plate.name,
@@ -365,14 +365,14 @@ def start_event(plan: Plan, *, n_done: int) -> Event:
 
 
 def tracked_event(record: FrameRecord) -> Event:
-    """A frame whose face has been followed, or that could not be read."""
+    """The event of a frame whose face has been followed, or that could not be read."""
     if record.status == "failed":
         return _error_event(record)
     return Event("tracked", {**_roto_of(record), "ms": record.ms})
 
 
 def frame_event(record: FrameRecord) -> Event:
-    """A frame that has gone through, or failed."""
+    """The event of a frame that was finished, or failed."""
     if record.status == "failed":
         return _error_event(record)
     written = {
@@ -389,7 +389,7 @@ def _error_event(record: FrameRecord) -> Event:
 
 
 def _under_hand(record: FrameRecord) -> dict[str, Any]:
-    """The models' results where a person's edit replaces them; empty without edits."""
+    """The models' results where people's edits replace them; empty without edits."""
     found = {"predicted": record.predicted, "predicted_landmarks": record.predicted_landmarks}
     return {name: value for name, value in found.items() if value}
 

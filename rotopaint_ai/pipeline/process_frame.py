@@ -104,10 +104,10 @@ class DrawnMattes:
 
 
 class HoldCache:
-    """Mattes of the exposures that were drawn last; a frame that repeats one gets copies of its files.
+    """Mattes of the last drawn exposures; a frame that repeats one gets copies of its files.
 
-    Stop motion is shot on twos and threes. The frames of a hold have the same shapes, so their mattes are the same
-    bytes. Safe to ask from several threads.
+    Stop motion is shot on twos and threes. All frames of a hold have the same shapes, so their matte files are
+    identical. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class HoldCache:
         self._drawn: OrderedDict[int, Future[DrawnMattes]] = OrderedDict()
 
     def draw(self, exposure: int, source: Any, make: Callable[[], DrawnMattes]) -> tuple[DrawnMattes, bool]:
-        """The mattes of an exposure, named by its first frame, and whether another frame of equal `source` drew them.
+        """The mattes of an exposure, by its first frame, and whether another frame of equal `source` drew them.
 
         The first caller draws; callers in other threads wait for it. If it fails, each of them draws for itself.
         """
@@ -158,19 +158,21 @@ class FrameProcessor:
 
     @classmethod
     def of(cls, job: RunJob, plate: Plate, sheet: Sheet, model: LearnedFill | None) -> FrameProcessor:
-        """What a job asks for; `model` is its pack's learned fill."""
+        """The processor for a job; `model` is the pack's learned fill."""
         return cls(plate, Path(job.out), sheet, job.clean, job.method, job.patch, model)
 
     @property
     def format(self) -> Format:
-        """What decides the names of files."""
+        """The values that determine the names of files."""
         return Format.of(self.plate)
 
     def read(
         self, frame: int, near: Area | None = None, *, keep_native: bool = True, known: SourceFile | None = None
     ) -> Frame:
-        """A frame of the plate, ready to be written again where its `keep_native`. How its file looked before and after
-        is noted: content and stamp belong together. `known`: how it looked when it was read before. Raises PlateError.
+        """A frame of the plate; with `keep_native`, ready to be written again. Raises: PlateError.
+
+        The file's facts are compared before and after reading, so that the recorded stamp belongs to the content.
+        `known`: the facts at an earlier reading.
         """
         for _ in range(READS):
             before = source_of(self.plate, frame)
@@ -188,9 +190,9 @@ class FrameProcessor:
         return self.plate.read(frame, keep_native=False)
 
     def finish(self, frame: Frame, settled: TrackedFrame, ms: StageTimes) -> FrameRecord:
-        """Write a frame's files; a frame that refuses is recorded as failed and does not stop the others.
+        """Write a frame's files; a frame that cannot be processed is recorded as failed, and the others continue.
 
-        Raises: OSError where the disk refuses, which no other frame would survive.
+        Raises: OSError where the disk refuses, which would stop every frame.
         """
         try:
             record = self._finish_settled(frame, settled, ms)
@@ -209,7 +211,7 @@ class FrameProcessor:
         return FrameRecord(frame, "failed", source=self.source(frame), message=_frame_message(frame, message))
 
     def _fail_settled(self, frame: int, settled: TrackedFrame, message: str) -> FrameRecord:
-        """The record of a frame that could not be painted or written; its roto is good."""
+        """The record of a frame that could not be painted or written; its landmarks and shapes are valid."""
         return replace(
             tracked_record(frame, "failed", settled), source=self.source(frame), message=_frame_message(frame, message)
         )
@@ -221,7 +223,7 @@ class FrameProcessor:
         return path
 
     def source(self, frame: int) -> SourceFile | None:
-        """How the frame's file looked when it was read; as it looks now where it could not be read."""
+        """The facts of the frame's file when it was read; of now where it could not be read."""
         return self.sources.pop(frame, None) or source_of(self.plate, frame)
 
     def _finish_settled(self, frame: Frame, settled: TrackedFrame, ms: StageTimes) -> FrameRecord:
@@ -279,7 +281,8 @@ class FrameProcessor:
         return drawn.mattes, written
 
     def shapes_of(self, frame: int, settled: TrackedFrame) -> list[RotoShape]:
-        """The sheet's shapes with a key at this frame, without one where the face was lost; then what people drew."""
+        """The sheet's shapes with a key at this frame (no key where the face was lost), then the shapes that people
+        drew."""
         shapes = [
             RotoShape(
                 name=spec.name,
@@ -297,7 +300,8 @@ class FrameProcessor:
 
 
 def face_area(crop: Crop) -> Area:
-    """What a frame's mattes, fills, measures and pictures may look at: the crop, and air around seams in it."""
+    """The area of a frame that its mattes, fills, measurements and pictures may read: the crop, and a margin around its
+    seams."""
     high = crop.side * REACH / 2 + AIR_PX
     broad = BROAD * high
     return Area(crop.x - broad, crop.y - high, crop.x + broad, crop.y + high)
@@ -311,7 +315,7 @@ def matte_facts(shape: RotoShape, frame: int) -> tuple[Any, ...]:
 
 
 def source_of(plate: Plate, frame: int) -> SourceFile | None:
-    """How a frame's file looks on disk now, its content left out; None where it is not there."""
+    """The facts of a frame's file as it is now, without its content; None where it does not exist."""
     try:
         path = plate.path_of(frame)
         facts = path.stat()
@@ -323,7 +327,7 @@ def source_of(plate: Plate, frame: int) -> SourceFile | None:
 def changed_plates(plate: Plate, records: Iterable[FrameRecord]) -> list[int]:
     """Frames whose file has changed since it was used: another time or size, and other content.
 
-    Frames that could not be read before and can be read now count too.
+    Frames that have become readable since count, too.
     """
     changed = []
     for record in records:
@@ -338,7 +342,7 @@ def changed_plates(plate: Plate, records: Iterable[FrameRecord]) -> list[int]:
 
 
 def _content_of(plate: Plate, frame: int) -> str | None:
-    """The fingerprint of a frame as it is on disk; None where it cannot be read."""
+    """The fingerprint of a frame's pixels as they are on disk; None where it cannot be read."""
     try:
         return plate.read(frame, keep_native=False).fingerprint
     except PlateError:
@@ -346,12 +350,12 @@ def _content_of(plate: Plate, frame: int) -> str | None:
 
 
 def _fingerprint_of(plate: Plate, frame: int) -> str | None:
-    """As `_content_of`, for a frame that could be read once: a file of its own need not be decoded."""
+    """As `_content_of` for a frame that was readable before; a file with one frame is not decoded."""
     return _content_of(plate, frame) if plate.is_movie else plate_fingerprint(plate.path_of(frame))
 
 
 def tracked_record(frame: int, status: FrameStatus, settled: TrackedFrame) -> FrameRecord:
-    """The tracking result of a frame, from its record."""
+    """The tracked frame that a record describes."""
     return FrameRecord(
         frame,
         status,
@@ -367,12 +371,12 @@ def tracked_record(frame: int, status: FrameStatus, settled: TrackedFrame) -> Fr
 
 
 def _contrast(names: Sequence[str], looks: Sequence[Visibility]) -> dict[str, list[Stations]]:
-    """Contrast along each seam before and, where it was painted, after."""
+    """The contrast along each seam before painting and, where it was painted, after."""
     return {name: [list(seen.contrast[k]) for seen in looks] for k, name in enumerate(names)}
 
 
 def _scores(names: Sequence[str], looks: Sequence[Visibility]) -> dict[str, list[float]]:
-    """How much each seam shows before and, where it was painted, after."""
+    """The visibility of each seam before painting and, where it was painted, after."""
     return {name: [round(seen.scores[k], 4) for seen in looks] for k, name in enumerate(names)}
 
 

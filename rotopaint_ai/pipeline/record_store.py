@@ -40,16 +40,16 @@ Stations = Sequence[float | None]
 
 
 def worst_error(errors: Mapping[str, float], seams: Container[str]) -> tuple[str, float] | None:
-    """The seam with the largest of the expected errors of a frame, pixels; the shape with it where no seam has one."""
+    """The seam with the largest expected error in a frame, and the error in pixels; without a seam, of all shapes."""
     rated = {name: px for name, px in errors.items() if name in seams} or errors
     return max(rated.items(), key=lambda item: item[1], default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """How a frame's file looked when it was read; a movie's frames all carry the movie's own size and times.
+    """Facts of a frame's file when it was read; all frames of a movie have the movie's size and times.
 
-    `ctime_ns`: when it was last written or moved, which no program that keeps the time of a file can keep.
+    `ctime_ns`: when it was last written or moved; unlike the other times, no program can set it.
     """
 
     path: str
@@ -99,12 +99,12 @@ class FrameRecord:
     ms: Mapping[str, float] = field(default_factory=dict)
 
     def worst_shape(self, seams: Container[str]) -> tuple[str, float] | None:
-        """The shape that the frame is rated by and its expected error, pixels; None where no shape has one."""
+        """The shape by which the frame is rated and its expected error, pixels; None where no shape has one."""
         return worst_error(self.errors, seams)
 
     @property
     def is_finite(self) -> bool:
-        """Whether all its numbers are finite, as a journal needs them."""
+        """Whether all its numbers are finite, as the journal requires."""
         try:
             json.dumps(self.to_json(), allow_nan=False)
         except ValueError:
@@ -129,12 +129,14 @@ class FrameRecord:
         return cls(**taken)
 
     def light(self) -> FrameRecord:
-        """The record without the points, so that memory hardly grows with the shot."""
+        """The record without its points, to bound memory in long shots."""
         return replace(self, landmarks=None, shapes={}, predicted={}, predicted_landmarks=None)
 
     def outputs_stand(self, folder: Path, facts: Mapping[str, os.stat_result] | None = None) -> bool:
-        """Whether every file that the frame wrote is still there as it was written; `facts`: what the disk says of the
-        files in `folder`, by name, where that is known."""
+        """Whether every file that the frame wrote is unchanged on disk.
+
+        `facts`: what the disk says of the files in `folder`, by name, where that is known.
+        """
         return all(
             stamp.stands(folder / name, facts_at(folder / name) if facts is None else facts.get(name))
             for name, stamp in self.outputs.items()
@@ -142,7 +144,7 @@ class FrameRecord:
 
 
 def hold_spans(records: Iterable[FrameRecord]) -> tuple[tuple[int, int], ...]:
-    """First and last frame of every exposure that is held over several frames, in ascending order."""
+    """First and last frame of every exposure with several frames, in ascending order."""
     last: dict[int, int] = {}
     for record in records:
         if record.hold is not None:
@@ -151,7 +153,7 @@ def hold_spans(records: Iterable[FrameRecord]) -> tuple[tuple[int, int], ...]:
 
 
 class Journal:
-    """Append-only records on disk; one line is one `write`, so a killed process tears at most the last one."""
+    """Append-only records on disk; one line is one `write`, so a killed process tears at most the last line."""
 
     def __init__(self, path: Path) -> None:
         if path.is_symlink():
@@ -161,7 +163,7 @@ class Journal:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINKS, 0o644)
 
     def append(self, record: FrameRecord) -> None:
-        """Add a record, whole or not at all. Raises OSError where the disk refuses."""
+        """Add a record, completely or not at all. Raises: OSError where the disk refuses."""
         body = json.dumps(record.to_json(), allow_nan=False, separators=(",", ":")).encode()
         line, before = b"%08x " % zlib.crc32(body) + body + b"\n", os.fstat(self._descriptor).st_size
         try:
@@ -204,8 +206,8 @@ def read_journal(path: Path) -> Iterator[FrameRecord]:
 
 
 class JournalIndex:
-    """Records of a journal by frame, the last of each; they stay on disk and are read when they are asked for. One
-    that is not there has none."""
+    """The last record of each frame in a journal; records stay on disk and are read on request. A missing journal has
+    none."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -248,7 +250,7 @@ def _whole_lines(stream: Any) -> Iterator[tuple[bytes, dict[str, Any]]]:
 
 
 def _record_values(body: bytes) -> dict[str, Any] | None:
-    """A record's JSON values; None for a text of no record, as a folder from elsewhere may hold."""
+    """A record's JSON values; None for a text that is no record, as a foreign folder may hold."""
     import msgspec
 
     try:
@@ -271,7 +273,7 @@ _FASTEST = 1  # zlib level
 
 
 class RecordStore(MutableMapping[int, FrameRecord]):
-    """Records by frame in compact form. A record that is read is equal to the stored one, but a new object."""
+    """Records by frame in compact form. Reading returns a new object that equals the stored record."""
 
     def __init__(self, records: Iterable[FrameRecord] = ()) -> None:
         self._packed_record: dict[int, bytes] = {}
@@ -328,7 +330,7 @@ _WORDS = {
 
 @dataclass(slots=True)
 class RunState:
-    """The open state of a run: which frames are finished, and where to write the next ones."""
+    """The open state of a run: which frames are finished, and the journal for the next ones."""
 
     folder: Path
     journal: Journal
@@ -353,7 +355,7 @@ class RunState:
 
     @property
     def journal_path(self) -> Path:
-        """Where the records are kept."""
+        """The path of the journal."""
         return self.folder / f"{self.stage}.journal"
 
     @property
@@ -367,9 +369,9 @@ class RunState:
 
 
 def open_state(out: Path, job: Mapping[str, Any], *, resume: bool, stage: str = FRAMES) -> tuple[RunState, str | None]:
-    """The state in a run's folder, and why an earlier one could not be used (None: it was, or there was none).
+    """The state in a run's folder, and why an earlier one could not be used (None: it could, or there was none).
 
-    `job` maps the words of `_WORDS` to JSON values, and `asked` to the crops that were asked for. Without `resume`, and
+    `job` maps the words of `_WORDS` to JSON values, and `asked` to the crops of the request. Without `resume`, and
     where the job differs, everything starts from the first frame. The caller has claimed the folder (`out_folder`).
     """
     folder = out / FOLDER
@@ -394,8 +396,10 @@ def open_part(out: Path, name: str) -> RunState:
 
 
 def crops_before(out: Path, plate: Sequence[Any], asked: Sequence[str]) -> tuple[str, ...] | None:
-    """The crops of the run that a folder holds the state of, as the command line takes them; None where none can be
-    read, or that run was asked for others or for another plate."""
+    """The crops of the run whose state is in a folder, as the command line takes them.
+
+    None where there are none, or that run had other requested crops or another plate.
+    """
     try:
         before = json.loads((out / FOLDER / "job.json").read_text(encoding="utf-8"))
         if before["plate"] != list(plate) or before["asked"] != list(asked):
@@ -448,7 +452,7 @@ def _shown_setting(value: Any) -> str:
 
 
 class CountedRecords:
-    """A state's records, from disk each time they are asked for, and counted: what a journal no longer holds is not
+    """A state's records, read from disk at each iteration and counted, because a record missing from the journal is not
     done."""
 
     def __init__(self, state: RunState) -> None:
@@ -463,7 +467,7 @@ class CountedRecords:
         self._seen = seen
 
     def check(self, out: Path) -> None:
-        """Raises DiskError where frames were finished and their records are gone from the disk."""
+        """Raise DiskError where records of finished frames have disappeared from disk."""
         gone = sorted(set(self._state.finished) - self._seen)
         if gone:
             raise DiskError(

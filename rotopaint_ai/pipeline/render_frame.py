@@ -56,7 +56,7 @@ ReadFrame = Callable[[int], Frame]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """The plate's facts that decide names and windows of what is written."""
+    """The facts of a plate that decide names and data windows of written files."""
 
     name: str
     padding: int
@@ -98,7 +98,7 @@ class Mattes:
 
 @dataclass(frozen=True, slots=True)
 class SeamPart:
-    """Some seams of a region that are painted alike: their matte (H, W), middle lines and paint."""
+    """Some seams of a region that are painted with the same settings: their matte (H, W), middle lines and paint."""
 
     matte: Array
     curves: tuple[WideCurve, ...]
@@ -107,9 +107,11 @@ class SeamPart:
 
 @dataclass(frozen=True, slots=True)
 class Seams:
-    """The region of a plate around its seams, top-left pixel x, y: scene-linear (H, W, 3), matte (H, W), and the
-    seams' middle lines with half widths in the region's own pixels, with their names. `parts` hold them sorted by their
-    paint; `seen` says how much they show before it."""
+    """The region of a plate around its seams, with its top-left pixel x, y.
+
+    Scene-linear (H, W, 3), matte (H, W), and the seams' middle lines with half widths, in the region's pixels, with
+    their names. `parts` groups them by paint settings; `seen` is their visibility before painting.
+    """
 
     x: int
     y: int
@@ -121,7 +123,7 @@ class Seams:
     seen: Visibility | None = None
 
     def filled(self, model: LearnedFill | None = None) -> FilledRegion:
-        """The region with the seams painted away, part by part. Raises UsageError for a method that is not there."""
+        """The region with the seams painted out, part by part. Raises: UsageError for an unknown method."""
         after = self.rgb
         chosen: dict[str, float] = {}
         for part in self.parts:
@@ -134,7 +136,7 @@ class Seams:
 
     @property
     def cover(self) -> Array:
-        """How much of the paint shows at each pixel (H, W): the mattes times their strengths."""
+        """The opacity of the paint at each pixel (H, W): the mattes times their strengths."""
         covers = [part.matte * np.float32(part.paint.strength) for part in self.parts]
         left: Array = np.float32(1.0) - np.minimum(covers[0], 1.0)
         for cover in covers[1:]:
@@ -142,13 +144,13 @@ class Seams:
         return np.float32(1.0) - left
 
     def look(self, rgb: Array) -> Visibility:
-        """How much the seams show in a version of the region."""
+        """The visibility of the seams in a version of the region."""
         return look(rgb, self.curves)
 
 
 @dataclass(frozen=True, slots=True)
 class FilledRegion:
-    """A region around the seams with the seams painted away, and the share of their length that each method took."""
+    """A region with its seams painted out, and each method's share of their length."""
 
     seams: Seams
     after: Array
@@ -156,13 +158,13 @@ class FilledRegion:
 
 
 def check_measurable(frame: int, filled: FilledRegion | None) -> None:
-    """Raises PlateError where too few of the pixels around a frame's seams are numbers to fill from."""
+    """Raise PlateError where too few pixels around a frame's seams are finite to fill from."""
     if filled is not None and np.isfinite(filled.seams.rgb).mean() < LEAST_FINITE:
         raise PlateError(f"frame {frame}: {NOT_FINITE}")
 
 
 def check_same_size(named: str, size: tuple[int, int], plate: Plate, advice: str) -> None:
-    """Raises DocumentError where what is `named` has another width and height than the plate."""
+    """Raise DocumentError where `named` has another size than the plate."""
     if size != (plate.width, plate.height):
         raise DocumentError(f"{named} {size[0]} x {size[1]}, {plate.name} is {plate.width} x {plate.height}; {advice}")
 
@@ -170,7 +172,8 @@ def check_same_size(named: str, size: tuple[int, int], plate: Plate, advice: str
 def run_files(
     shapes: Iterable[str], frames: frozenset[int], format: Format, *, clean: bool, patch: bool
 ) -> list[Files]:
-    """The files that are written for frames: mattes of these shapes, clean plates, patches, pictures for the report."""
+    """All files that a run writes for frames: mattes of these shapes, clean plates, patches, pictures for the
+    report."""
     padding = format.padding or 4
     found = [Files("matte", name, ".exr", frames, padding) for name in [*layer_names(shapes), "all"]]
     found += [Files(PICTURES, kind, ".jpg", frames, 1) for kind in ("face", "before", "after")]
@@ -194,7 +197,7 @@ def matte_names(shapes: Iterable[str], frame: int, format: Format) -> list[str]:
 
 
 def layer_names(shapes: Iterable[str]) -> list[str]:
-    """Names of shapes as files and EXR layers bear them: letters, digits, `_`, `-`; each once and never `all`."""
+    """Names of shapes for files and EXR layers: letters, digits, `_`, `-`; unique and never `all`."""
     taken = {"all"}
     names = []
     for shape in shapes:
@@ -263,13 +266,13 @@ def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], pai
 
 
 def _fading(paint: Paint, score: float) -> Paint:
-    """A seam's paint, fainter where the seam does not show."""
+    """A seam's paint, with less strength where the seam is less visible."""
     share = strength(score)
     return paint if share == 1.0 else replace(paint, strength=paint.strength * share)
 
 
 def write_filled(path: Path, frame: Frame, filled: FilledRegion | None) -> None:
-    """Write the clean frame; pixels outside the seam matte come back bit for bit."""
+    """Write the clean frame; pixels outside the seam matte are bit-identical to the plate."""
     if filled is None:
         write_clean(path, frame, np.zeros((0, 0, 3), np.float32), np.zeros((0, 0), bool), at=frame.origin)
     else:
@@ -278,7 +281,7 @@ def write_filled(path: Path, frame: Frame, filled: FilledRegion | None) -> None:
 
 
 def _clip_region(region: Region, window: Region) -> Array:
-    """A region's coverage on a window that may cut it."""
+    """A region's coverage on a window that may cut off parts of it."""
     plane: Array = np.zeros(window.coverage.shape, dtype=np.float32)
     rows, columns = plane.shape
     height, width = region.coverage.shape
@@ -300,8 +303,8 @@ def patch_name(frame: int, format: Format) -> str:
 def write_patch(path: Path, filled: FilledRegion | None, format: Format) -> None:
     """Write scene-linear RGBA, float32 ZIP EXR, so that `plate * (1 - a) + rgb` is the clean plate.
 
-    The layer is premultiplied: where its alpha is nought it is nought, and a merge `over` the plate in linear light
-    gives the clean plate up to the rounding of floats. The data window holds the seams alone.
+    The layer is premultiplied: where alpha is 0, the colours are 0, too, and a merge `over` the plate in linear light
+    gives the clean plate up to float rounding. The data window holds only the seams.
     """
     if filled is None:
         alpha, rgb, at = np.zeros((1, 1), np.float32), np.zeros((1, 1, 3), np.float32), (0, 0)
@@ -322,11 +325,11 @@ def write_patch(path: Path, filled: FilledRegion | None, format: Format) -> None
 
 
 def apply_strokes(frame: Frame, filled: FilledRegion | None, strokes: Strokes, read: ReadFrame) -> FilledRegion | None:
-    """A fill with clone strokes laid over it; they belong to the paint from then on, in clean plate and patch.
+    """A fill with clone strokes over it, which then belong to the paint, in clean plate and patch.
 
-    `filled` is None on a frame without a seam. `read` gives other frames of the plate. The region grows to hold the
-    strokes and what they copy, as far as the frame has pixels; what they do not cover comes back bit for bit.
-    Raises: PlateError where a frame that is copied cannot be read.
+    `filled` is None on a frame without a seam. `read` returns other frames of the plate. The region grows to hold the
+    strokes and their sources, as far as the frame has pixels; pixels that they do not cover stay bit-identical. Raises:
+    PlateError where the source frame cannot be read.
     """
     if not strokes:
         return filled
@@ -351,7 +354,7 @@ def _source_frame(own: int, number: int, read: ReadFrame) -> Frame:
 
 
 def _same_region(frame: Frame, seams: Seams) -> Array:
-    """The pixels of another frame (H, W, 3) in a region; NaN where it has none."""
+    """The pixels of another frame (H, W, 3) in a region; NaN outside its data window."""
     rows, columns = seams.matte.shape
     out = np.full((rows, columns, 3), np.nan, np.float32)
     rgb, (x, y) = frame.region(seams.x, seams.y, columns, rows)
@@ -377,7 +380,7 @@ def _holding(frame: Frame, filled: FilledRegion | None, strokes: Strokes) -> Fil
 
 
 def _moved_region(filled: FilledRegion, rgb: Array, corner: tuple[int, int]) -> FilledRegion:
-    """A fill in a larger region (H, W, 3) with that top-left pixel."""
+    """A fill placed in a larger region (H, W, 3) with the given top-left pixel."""
     seams = filled.seams
     dx, dy = seams.x - corner[0], seams.y - corner[1]
     rows, columns = seams.matte.shape
@@ -434,12 +437,12 @@ class PictureNames:
 
     @property
     def all(self) -> tuple[str, str, str]:
-        """The three of them."""
+        """All three paths."""
         return self.face, self.before, self.after
 
 
 def draw_pictures(out: Path, frame: Frame, crop: Crop, filled: FilledRegion | None) -> None:
-    """Write a frame's face, and its seams before and after where they were filled."""
+    """Write a picture of the frame's face, and of its seams before and after, where they were filled."""
     names = PictureNames.of(frame.number)
     _write_jpeg(out / names.face, _face_picture(frame, crop))
     if filled is not None:
@@ -476,7 +479,7 @@ def _before_and_after(frame: Frame, filled: FilledRegion) -> tuple[Array, Array]
 
 
 def _seam_window(filled: FilledRegion, frame: Frame) -> tuple[int, int, int, int]:
-    """A rectangle around the seams with air around it, not narrower than 4:3 and not wider than 16:9."""
+    """A rectangle around the seams with a margin; its aspect is between 4:3 and 16:9."""
     seams = filled.seams
     rows, columns = np.flatnonzero(seams.matte.any(axis=1)), np.flatnonzero(seams.matte.any(axis=0))
     width, height = 1.5 * (columns[-1] - columns[0] + 1) + 16, 1.5 * (rows[-1] - rows[0] + 1) + 16

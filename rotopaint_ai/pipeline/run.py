@@ -57,9 +57,9 @@ NOTE = "tracked.json"
 
 
 def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
-    """Do the main job, telling `sink` what happens.
+    """Do the main job, sending events to `sink`.
 
-    Raises: whatever `make_plan` refuses; CancelledError when asked to stop; OSError where the disk refuses.
+    Raises: as `make_plan`; CancelledError when asked to stop; OSError where the disk refuses.
     """
     start = time.monotonic()
     plan = make_plan(job)
@@ -81,8 +81,8 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
 
 
 def _run_passes(plan: Plan, tracking: RunState, state: RunState, sink: Sink, cancel: Cancel) -> int:
-    """Every frame tracked, then every frame painted, as many of them as this says; `tracking` and `state` take their
-    records."""
+    """Track every frame, then paint every frame; `tracking` and `state` take the records. Returns the number of painted
+    frames."""
     sink(start_event(plan, n_done=len(state.finished)))
     _tell_beforehand(plan, sink)
     processor = FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
@@ -99,13 +99,13 @@ def _run_passes(plan: Plan, tracking: RunState, state: RunState, sink: Sink, can
 
 
 def _older_cleans(plan: Plan) -> int:
-    """The number of this run's frames whose clean plate is in its folder already."""
+    """The number of this run's frames that have a clean plate in the folder already."""
     there, format = facts_in(plan.out, ["clean"]), Format.of(plan.plate)
     return sum(format.clean_name(frame) in there for frame in plan.frames)
 
 
 def _tell_beforehand(plan: Plan, sink: Sink) -> None:
-    """Warnings for a person before the first frame."""
+    """Send warnings to the user before the first frame."""
     for note in plan.notes:
         sink(note)
     if not plan.job.clean and (older := _older_cleans(plan)):
@@ -242,7 +242,7 @@ def _age(path: Path) -> tuple[int, str]:
 
 
 def _tracking_note(out: Path, plate: Plate, pack: Pack, job: RunJob) -> dict[str, Any]:
-    """The state that tracking wrote. Raises UsageError where there is none, or where the job has changed since."""
+    """The state that tracking wrote. Raises: UsageError where there is none, or where the job has changed since."""
     path = out / FOLDER / NOTE
     try:
         note: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

@@ -65,7 +65,7 @@ def build_document(records: Iterable[FrameRecord], plan: Plan) -> RotoDocument:
 
 
 def usual_width(widths: Sequence[float]) -> float:
-    """The width that covers nine of ten frames."""
+    """The 90 % quantile of some widths."""
     return round(value_at_share(widths, SHARE), 3)
 
 
@@ -74,7 +74,7 @@ def value_at_share(widths: Sequence[float], share: float) -> float:
 
 
 def n_keys(document: RotoDocument) -> int:
-    """Keys of all shapes together."""
+    """The number of keys of all shapes."""
     return sum(len(shape.keys) for shape in document.shapes)
 
 
@@ -84,7 +84,7 @@ _UNSEEN = (nan, nan, nan)
 
 
 class PackedValues(Mapping[int, V], Generic[V]):
-    """Values by frame, in ascending order of frames; each is made from its array when it is used."""
+    """Values by frame, in ascending order; each is built from an array when it is used."""
 
     def __init__(self, make: Callable[[list[float]], V]) -> None:
         self._make = make
@@ -94,7 +94,7 @@ class PackedValues(Mapping[int, V], Generic[V]):
         self._last: tuple[int, V] | None = None
 
     def add(self, frame: int, numbers: Sequence[float]) -> None:
-        """Put numbers at a frame; equal to those of the call before, they are the same row."""
+        """Store the numbers of a frame; numbers equal to the previous call's share its row."""
         added = array("d", numbers)
         if len(self._ends) < 2 or added != self._numbers[self._ends[-2] :]:  # one with NaN equals none
             self._numbers.extend(added)
@@ -120,7 +120,7 @@ class PackedValues(Mapping[int, V], Generic[V]):
 
 
 class PackedKeys(PackedValues[Key]):
-    """A shape's keys, from rows of six numbers; half a width and a feather follow where a key has its own."""
+    """A shape's keys as rows of six numbers, followed by half a width and a feather where a key has its own."""
 
     def __init__(self) -> None:
         super().__init__(_key_of_numbers)
@@ -137,13 +137,13 @@ class PackedKeys(PackedValues[Key]):
         return replace(key, source="propagated") if frame in self._carried else key
 
     def widen(self, frame: int, half_px: float, feather_px: float) -> None:
-        """Give the key of a frame its own width."""
+        """Set the width of a frame's key."""
         rows = [number for point in self[frame].points for number in point]
         self.add(frame, [*rows, half_px, feather_px])
 
 
 class PackedLandmarks(PackedValues[tuple[Landmark | None, ...]]):
-    """Landmarks, from rows of three numbers; None where one is not seen."""
+    """Landmarks as rows of three numbers; None for a hidden one."""
 
     def __init__(self) -> None:
         super().__init__(_landmark_row_of)

@@ -31,9 +31,9 @@ from rotopaint_ai.shapes.roto import RotoDocument
 
 
 def compare_plate(inputs: ProjectInputs, project_file: str | None, plate: Plate) -> str | None:
-    """A warning for a project that was made on other pictures than the plate's; None where they are the same.
+    """A warning where a project was made on other pictures than the plate's; None where they are the same.
 
-    Raises: PlateError where they have another size.
+    Raises: PlateError where the size differs.
     """
     known, remembered = inputs.plate, plate_files.compared_facts(inputs.files, plate.frames)
     if known is None or project_file is None:
@@ -57,7 +57,7 @@ class OpenProject:
     """A project that a run will write its results into: locked from the first frame to the last."""
 
     def __init__(self, path: Path) -> None:
-        """Raises LockedError, before any work is done, where somebody else works on it; ProjectError."""
+        """Raises: LockedError, before any work is done, where somebody else has the project open; ProjectError."""
         self.project = Project.open(path)
         self._last_beat = time.monotonic()
         if self.project.is_read_only:
@@ -97,7 +97,7 @@ class OpenProject:
 
 @contextmanager
 def open_target(job: RunJob) -> Iterator[OpenProject | None]:
-    """The project that takes a job's results, if one does."""
+    """The project that takes a job's results; None without one."""
     if job.project is None or job.leave_project:
         yield None
         return
@@ -111,10 +111,10 @@ def open_target(job: RunJob) -> Iterator[OpenProject | None]:
 
 
 def save_results(open_project: OpenProject, plan: Plan, state: RunState) -> None:
-    """Write what a run found into its project.
+    """Write the results of a run into its project.
 
-    Carried-over corrections are computed again from the hand-made keys. Frames that the run left out are not changed.
-    Raises ProjectError.
+    Carried-over corrections are computed again from the hand-made keys. Frames outside the run do not change. Raises:
+    ProjectError.
     """
     project = open_project.project
     before = project.load().state
@@ -142,8 +142,10 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
 
 
 def _painted_prints(plan: Plan, state: RunState, written: RotoDocument) -> dict[str, str]:
-    """What the clean plates that a run has written show; a run by another method than the shot's own fits nothing, nor
-    does a frame that was painted before somebody's last work on it."""
+    """Fingerprints of the clean plates that a run wrote.
+
+    Empty for frames of a run by another method than the shot's own, and for frames painted before the latest edits.
+    """
     work = plan.work
     known = State(document=work.document, seams=work.seams, strokes=work.strokes)
     drawn = drawn_state(known, work.restore_provenance(written), partial_run_frames(plan.frames, work.document))
@@ -165,7 +167,7 @@ def _lasting(model: str | None) -> str | None:
 
 
 def _notes(plan: Plan) -> Mapping[str, Any]:
-    """Notes about the run for the panel, besides its shapes.
+    """Notes for the panel about the run, besides its shapes.
 
     Paths are absolute, because the panel runs in another folder.
     """
@@ -186,7 +188,7 @@ def _notes(plan: Plan) -> Mapping[str, Any]:
 
 
 def _run_record(plan: Plan, state: RunState) -> RunRecord:
-    """The facts of each frame for the panel."""
+    """The panel's facts about each frame."""
     records = [state.finished[frame] for frame in sorted(state.finished)]
     return RunRecord(
         errors={record.frame: dict(record.errors) for record in records if record.errors},
@@ -224,19 +226,19 @@ class Repaint:
         return tell
 
     def begin(self, frames: str | None) -> None:
-        """Mark these frames, or all, as unknown until they are painted."""
+        """Mark these frames, or all, as not painted."""
         if self._is_ours():
             gone = _noted_frames(frames)
             known = self._known_painted()
             self._write_painted_note({f: each for f, each in known.items() if gone is not None and f not in gone})
 
     def end(self, done: Sequence[int]) -> None:
-        """Note that the clean plates of these frames match the project's state."""
+        """Record that the clean plates of these frames match the project's state."""
         if self._is_ours():
             self._write_painted_note({**self._known_painted(), **PaintFingerprints().of(self.state, done)})
 
     def _is_ours(self) -> bool:
-        """Whether the project keeps notes on the clean plates in this folder."""
+        """Whether the project has fingerprints of the clean plates in this folder."""
         if self.notes is None or (noted := self.notes.project.note("out")) is None:
             return False
         folder = self.notes.project.path.absolute().parent  # older projects may name theirs relative to some folder
@@ -253,9 +255,9 @@ class Repaint:
 
 @contextmanager
 def open_repaint(path: Path, out: Path, *, leave: bool) -> Iterator[Repaint]:
-    """A project to paint from; `leave`: it is only read, somebody else takes note of what was painted.
+    """A project to paint from; `leave`: open it read-only, because somebody else records what is painted.
 
-    Raises: LockedError where somebody works on it, ProjectError, UsageError where nothing was run on its shot yet.
+    Raises: LockedError where somebody has it open, ProjectError, UsageError where its shot has no run yet.
     """
     project = None if leave else OpenProject(path)
     try:

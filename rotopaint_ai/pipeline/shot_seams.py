@@ -60,8 +60,11 @@ Shapes = Mapping[str, Sequence[PointRow]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Hold:
-    """An exposure as it was found alone: its record, landmarks off the seams (L,), their expected errors, the face's
-    longest side; of each seam its spline, how far off it may be, and whether something hides it."""
+    """An exposure as tracked alone.
+
+    Its record, landmarks off the seams (L,) with expected errors, the longest side of the face; each seam's spline and
+    expected error, and which seams are hidden.
+    """
 
     record: FrameRecord
     points_L: Complex
@@ -88,7 +91,7 @@ class ShotSeams:
 
 
 def with_shot_seams(plan: Plan, records: Iterable[FrameRecord], sink: Sink, cancel: Cancel) -> ShotSeams:
-    """Tracked frames with the open seams of each shot's stretch solved together; `records` are gone through twice.
+    """Tracked frames with the open seams of each stretch solved together; `records` is iterated twice.
 
     Raises CancelledError.
     """
@@ -112,7 +115,7 @@ def movable_seams(plan: Plan) -> list[ShapeSpec]:
 
 
 def stretches(holds: Sequence[T], fewest: int = FEWEST) -> Iterator[Sequence[T]]:
-    """The shot's holds in parts of about equal length that are long enough to tell."""
+    """The shot's holds divided into parts of about equal length; parts with fewer than `fewest` holds are left out."""
     n = -(-len(holds) // STRETCH)
     for part in np.array_split(np.arange(len(holds)), max(n, 1)):
         if len(part) >= fewest:
@@ -123,7 +126,7 @@ def stretches(holds: Sequence[T], fewest: int = FEWEST) -> Iterator[Sequence[T]]
 
 
 def hold_of(record: FrameRecord, plan: Plan, specs: Sequence[ShapeSpec]) -> _Hold:
-    """A tracked exposure as the models have it."""
+    """A tracked exposure in the form that the head solver needs."""
     sheet = plan.pack.sheet
     rows = np.array([(np.nan,) * 3 if row is None else row for row in record.landmarks or ()], np.float64)
     off = [sheet.landmark_row(name) for name in names_off_seams(specs, sheet)]
@@ -146,8 +149,10 @@ def _says_enough(hold: _Hold) -> bool:
 
 
 def look_at(plan: Plan, record: FrameRecord) -> SeamLook | None:
-    """A look at a tracked exposure: the one that was kept, else the frame is read again; None where it cannot be, which
-    is told of where frames are painted."""
+    """A look at a tracked exposure: the one that was kept, or the frame is read again.
+
+    None where the frame cannot be read; painting then reports that.
+    """
     kept = plan.looks.look_up(record.frame)
     if kept is not None:
         return kept
@@ -182,7 +187,7 @@ def with_placed(record: FrameRecord, placed: Mapping[str, PlacedSeam], sheet: Sh
 def _marks_along(
     marks: Sequence[PointRow | None], specs: Iterable[ShapeSpec], before: Shapes, after: Shapes, sheet: Sheet
 ) -> list[PointRow | None]:
-    """Landmarks, those that sit on some shapes moved as the shapes' points have."""
+    """Landmarks, of which those that sit on the given shapes are moved with the shapes' points."""
     rows = list(marks)
     for spec in specs:
         for point, name in spec.on_landmarks.items():
@@ -199,8 +204,8 @@ def _marks_along(
 def _solve_seams(
     plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], progress: Steps, sink: Sink
 ) -> dict[int, dict[str, PlacedSeam]]:
-    """By first frame of a hold its seams that give way to what the whole stretch says of them; none where no head fits
-    the stretch."""
+    """By first frame of a hold, its seams that were moved to the stretch's solution; empty where no head fits the
+    stretch."""
     try:
         shot = _observe_holds(holds, [spec.name for spec in specs])
         curves, placed = _place_on_head(plan, holds, specs, shot, progress)
@@ -220,7 +225,7 @@ def _solve_seams(
 def _place_on_head(
     plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], shot: ShotObservations, progress: Steps
 ) -> tuple[list[dict[str, Complex]], list[dict[str, PlacedSeam]]]:
-    """Of each hold its seams as the head has them, and as its picture shows them there."""
+    """Each hold's seams as the head projects them, and as its picture shows them nearby."""
     assert plan.models.find_seams is not None
     build, names = build_of(specs, plan.pack.sheet, shot), [spec.name for spec in specs]
     with ThreadPoolExecutor(plan.threads) as pool:
@@ -260,7 +265,7 @@ def _known_curve(name: str, holds: Sequence[_Hold], size_H: Array) -> KnownCurve
 
 
 def _by_length(known: Sequence[KnownCurve]) -> list[KnownCurve]:
-    """Curves, the shorter the less they say: a short piece of a crease looks like many others."""
+    """Curves with more noise the shorter they are: a short piece of a crease resembles many others."""
     lengths = [float(np.median(abs(np.diff(_control_points(each), axis=1)).sum(axis=1))) for each in known]
     return [
         replace(each, noise_px_H=each.noise_px_H * max(lengths) / max(length, 1e-6))
@@ -273,10 +278,10 @@ def _control_points(known: KnownCurve) -> Complex:
 
 
 def _place_near_head(plan: Plan, hold: _Hold, on_head: Mapping[str, Complex]) -> dict[str, PlacedSeam]:
-    """Seams of a hold as the picture shows them where the head has them, but those that are hidden.
+    """A hold's visible seams as its picture shows them near the head's projection.
 
-    What the picture and the head disagree by counts as expected error, too: it names the worst frame of 7 shots of 20
-    among their truly worst tenth, the picture's alone that of 4.
+    The distance between picture and head counts as expected error, too: it names the worst frame among the truly worst
+    tenth in 7 shots of 20, the picture's error alone in 4.
     """
     assert plan.models.find_seams is not None
     names = [name for name in on_head if name not in hold.hidden]

@@ -1,11 +1,12 @@
 """The widths of a shot's seams, for painting and for the document.
 
-A pack that knows the character knows its seams' widths. Any other gives all of them a usual one; then each seam is
-measured on the plates where it shows (`seams/groove_width.py`), in up to MOST_HOLDS of them. Its matte is one share of
-the face all shot long, as a seam is cut once: the seam itself, and on either side DOUBT of what its curve may be off.
+A pack that was trained on the character predicts its seams' widths. Other packs give all seams a usual width; each seam
+is then measured on the plates where it is visible (`seams/groove_width.py`), in up to MOST_HOLDS holds. As a seam is
+cut once, its matte has one width as a share of the face in the whole shot: the measured width, plus DOUBT times the
+curve's expected error on each side.
 
-Where a frame's width hardly changes, a seam has one for the whole shot; else each frame keeps its own, and the document
-holds them key by key.
+Where a seam's width in pixels hardly changes between frames, the document has one for the whole shot; otherwise each
+key has its own.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class MeasuredWidths:
 
 
 def with_measured_widths(plan: Plan, records: Iterable[FrameRecord]) -> MeasuredWidths:
-    """Settled frames with the widths of the open seams that the pack's network may place; `records` are gone through
+    """Settled frames with measured widths of the open seams that the pack's network may place; `records` is iterated
     twice."""
     names = [spec.name for spec in movable_seams(plan)]
     if not plan.has_whole_shot:
@@ -80,7 +81,7 @@ def _known_widths(plan: Plan, names: Sequence[str]) -> dict[str, float]:
 
 
 def _is_known(holds: Sequence[FrameRecord]) -> bool:
-    """Whether the pack knows the character."""
+    """Whether the pack was trained on the character."""
     marks = [record.landmarks or () for record in holds]
     errors = np.array([[np.nan if row is None else row[2] for row in each] for each in marks])
     return know_character(errors, np.array([_face_px(each) for each in marks]))
@@ -92,8 +93,8 @@ def _face_px(marks: Sequence[PointRow | None]) -> float:
 
 
 def _measure_widths(plan: Plan, names: Sequence[str], holds: Sequence[FrameRecord]) -> dict[str, float]:
-    """Full width of each seam's matte as a share of the face, by all places of the holds where it shows; none of a seam
-    that shows in none."""
+    """Each seam's full matte width as a share of the face, from all places of the holds where it is visible; others are
+    left out."""
     with ThreadPoolExecutor(plan.threads) as pool:
         looks = list(pool.map(partial(_seen_widths, plan, names), holds))
     places = {name: [look[name] for look in looks if name in look] for name in names}
@@ -105,13 +106,13 @@ def _measure_widths(plan: Plan, names: Sequence[str], holds: Sequence[FrameRecor
 
 
 def _usual_error(name: str, holds: Sequence[FrameRecord]) -> float:
-    """What three of four curves of a seam are expected to be off at most, as a share of the face."""
+    """The 75 % quantile of a seam's expected errors, as a share of the face."""
     shares = [hold.errors.get(name, 0.0) / _face_px(hold.landmarks or ()) for hold in holds]
     return float(np.quantile(shares, 0.75))
 
 
 def _seen_widths(plan: Plan, names: Sequence[str], hold: FrameRecord) -> dict[str, Array]:
-    """Full widths at the places of each seam that shows in a hold, as shares of the face."""
+    """Full widths at the places of each seam that is visible in a hold, as shares of the face."""
     seen = look_at(plan, hold)
     if seen is None:
         return {}
@@ -129,7 +130,7 @@ def _seen_widths(plan: Plan, names: Sequence[str], hold: FrameRecord) -> dict[st
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShotWidths:
-    """Settled frames with the shot's widths, by the seam's name; they can be gone through again and again."""
+    """Settled frames with the shot's widths, by the seam's name; can be iterated more than once."""
 
     records: Iterable[FrameRecord]
     of_shot: Mapping[str, float]
@@ -141,7 +142,7 @@ class ShotWidths:
 
 
 def with_shot_widths(records: Iterable[FrameRecord]) -> ShotWidths:
-    """Settled frames whose seams are as wide as the shot has them; `records` are gone through once for that."""
+    """Settled frames whose seams have the shot's widths; `records` is iterated once to find them."""
     widths: dict[str, list[float]] = {}
     for record in records:
         for name, width_px in record.widths.items():
@@ -150,5 +151,5 @@ def with_shot_widths(records: Iterable[FrameRecord]) -> ShotWidths:
 
 
 def is_one_width(widths: Sequence[float]) -> bool:
-    """Whether a seam's widths in the frames of a shot differ so little that one will do."""
+    """Whether a seam's widths over a shot differ so little that one width is enough."""
     return value_at_share(widths, 1.0 - _OUTLIERS) <= ALIKE * value_at_share(widths, _OUTLIERS)

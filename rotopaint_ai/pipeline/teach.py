@@ -164,7 +164,7 @@ def teach(
 def teach_below(
     reading: ShotReading, predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None
 ) -> TeachResult:
-    """As `teach`, for shapes without the transforms of people's groups."""
+    """As `teach`, on shapes with the transforms of people's groups removed."""
     keys = dict(refit(predicted, document, errors))
     if not keys:
         raise UsageError("no shape has a human key where the face was found; correct one such frame first")
@@ -317,7 +317,7 @@ def _marks_seen_again(reading: ShotReading, predicted: RotoDocument, steps: Step
 
 
 def _error_of_marks(known: KnownCurve, on_head: Complex) -> float:
-    """The head's distance from people's curves in pixels, minus the unsteadiness of a hand."""
+    """The root mean square distance of the head's curves from people's, in pixels, less the unsteadiness of a hand."""
     pairs = zip(known.splines_HD[known.exact_H], on_head[known.exact_H])
     missed = np.sqrt(np.mean([open_curve_distance(drawn, found) ** 2 for drawn, found in pairs]))
     return max(float(missed) - UNSTEADY_PX, 0.0)
