@@ -165,7 +165,7 @@ def text_of(table: groove_width.WidthTable) -> str:
     """The table as a Python module."""
     arrays = [x for pair in zip(table.weights, table.biases) for x in pair]
     return (
-        '"""Numbers of the fitted function in `width.py`, written by `scripts/fit_widths.py`; not to be edited."""\n\n'
+        '"""Weights of the network in `groove_width.py`, written by `scripts/fit_widths.py`; do not edit."""\n\n'
         f"NUMBERS = (\n{pack_lines(arrays, '<f2')}\n)\n"
     )
 

@@ -1,4 +1,4 @@
-"""Weights of the network in `width.py`, written by `scripts/fit_widths.py`; do not edit."""
+"""Weights of the network in `groove_width.py`, written by `scripts/fit_widths.py`; do not edit."""
 
 NUMBERS = (
     "ZmznkjwOB~rmNtcnJ_#kGn_&qnk($DRxFyREh3XJ7Mp7rIWg0ucPVtJKq$+w=%?JOW-KNu^qpEM<fgQ#T`gv(i>FhdUL$m>5}`LK^%UBg!Y}d{"

@@ -14,10 +14,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"rotopaint_ai": ROOT, "rotopaint_ui": ROOT / "ui", "rotopaint_nuke": ROOT / "plugin"}
-TEXTS = ("rotopaint_ai", "ui", "plugin", "benchmarks", "tests")
+TEXTS = ("rotopaint_ai", "ui", "plugin", "benchmarks", "scripts", "tests")
 DOTTED = re.compile(r"`((?:\w+\.)+\w+)(?:\([^`]*\))?`")
 FILE = re.compile(r"`([\w/]*\w\.py)`")
-ENDINGS = {"py", "pyi", "onnx", "json", "jsonl", "journal", "nk"}  # `pack.onnx` is a file
+ENDINGS = {"py", "pyi", "onnx", "json", "jsonl", "journal", "nk", "csv"}  # `pack.onnx` is a file
 PLACEHOLDER = "X"
 QUOTED = re.compile(r"`([\w./]+)`")
 FIRST_COLUMN = re.compile(r"^ {4}(\w+) {2,}", re.MULTILINE)  # of a table in a docstring
@@ -104,9 +104,7 @@ def test_dotted_names_are_there() -> None:
 
 
 def test_files_between_backticks_are_there() -> None:
-    files = [
-        f"/{path.relative_to(ROOT).as_posix()}" for room in (*TEXTS, "scripts") for path in (ROOT / room).rglob("*.py")
-    ]
+    files = [f"/{path.relative_to(ROOT).as_posix()}" for room in TEXTS for path in (ROOT / room).rglob("*.py")]
     found = list(references(FILE))
     assert len(found) > 10
     assert [each for each in found if not any(path.endswith(f"/{each[1]}") for path in files)] == []
