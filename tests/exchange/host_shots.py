@@ -1,4 +1,4 @@
-"""Small shapes, 200 x 120, frames 1001 to 1006, that programs of other people draw beside us."""
+"""Small shapes, 200 x 120, frames 1001 to 1006, which other programs draw for comparison with our mattes."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ SLOW_S = 10.0
 
 
 def sample() -> RotoDocument:
-    """A small document with something of everything."""
+    """A small document that uses every feature."""
     lid = (ControlPoint(10, 20, -1, 0, 1, 0.5), ControlPoint(90, 20, 0, -1, 0, 1), ControlPoint(50, 62.25, 1, 0, -1, 0))
     keys = {5: Key(lid), 6: Key(lid, "human", "hold"), 9: Key(tuple(p._replace(x=p.x + 4) for p in lid))}
     eye = RotoShape("pip/eye", True, "matte", keys, feather_px=2.0, visible={7: False})
@@ -71,29 +71,29 @@ def sample() -> RotoDocument:
 
 
 def seeds(folder: Path) -> list[Path]:
-    """One good file for every suffix that can be written and read."""
+    """A good file for every suffix that can be written and read."""
     both = [each for each in formats.FORMATS if each.read is not None and each.write is not None]
     return [seed(folder, each.suffixes[0]) for each in both]
 
 
 def seed(folder: Path, suffix: str) -> Path:
-    """A good file of one format; the first where it writes one for each frame."""
+    """A good file of one format; the first one for formats with a file per frame."""
     path = folder / f"seed{suffix}"
     formats.write(path, sample())
     return path if path.is_file() else sorted(folder.glob(f"seed*{suffix}") or folder.rglob("seed*"))[0]
 
 
 def mutated(data: bytes, chance: random.Random, other: bytes = b"") -> bytes:
-    """The data with one to four things wrong."""
+    """The data with one to four random defects."""
     for _ in range(chance.choice((1, 1, 2, 4))):
         data = chance.choice((_cut, _number, _number, _sign, _repeat, _swap, _word, _truncate))(data, chance)
     return data
 
 
 def reshaped(data: bytes, chance: random.Random) -> bytes:
-    """JSON, lines of JSON or YAML with one to three of its values, names or rows changed, still well formed.
+    """JSON, JSON lines or YAML with one to three values, names or rows changed, still well-formed.
 
-    What is none of these, or long, is changed as `mutated` does.
+    Other or long data is changed as by `mutated`.
     """
     lines = data.split(b"\n")
     row = chance.randrange(len(lines))
@@ -117,7 +117,7 @@ def _tree(data: bytes) -> Any:
 
 
 def _graft(tree: Any, chance: random.Random) -> None:
-    """One value replaced by an odd one or by another of the tree, taken away, doubled or put under another name."""
+    """One value replaced (by an odd value or another one of the tree), removed, doubled, or put under another name."""
     holders = list(_holders(tree)) or [(tree, None)]
     holder, key = chance.choice(holders)
     other, other_key = chance.choice(holders)
@@ -186,7 +186,7 @@ def _swap(data: bytes, chance: random.Random) -> bytes:
 
 
 def trial(path: Path) -> str | None:
-    """Read a file: None for a document, the line of a refusal. Anything else is raised: that is the finding."""
+    """Read a file: None for a document, else the line of the refusal. Any other error is raised: it is a finding."""
     try:
         formats.read(path)
     except RotopaintError as error:
@@ -195,7 +195,7 @@ def trial(path: Path) -> str | None:
 
 
 def damaged(files: Sequence[Path], folder: Path, seed: int) -> Iterator[Path]:
-    """Endless damaged copies of the files, written to `folder`."""
+    """Damaged copies of the files, without end, written to `folder`."""
     chance = random.Random(seed)
     texts = {path: path.read_bytes() for path in files}
     while True:
@@ -207,7 +207,7 @@ def damaged(files: Sequence[Path], folder: Path, seed: int) -> Iterator[Path]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The long run: prints what was refused, and everything that was neither read nor refused."""
+    """The long run: prints refusals, and everything that was neither read nor refused."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--seconds", type=float, default=60.0)

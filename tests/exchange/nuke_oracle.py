@@ -11,7 +11,7 @@ from typing import Any
 
 
 def lists(text: str) -> list[Any]:
-    """Braces as lists."""
+    """Text with braces as nested lists."""
     for sign in "{}":
         text = text.replace(sign, f" {sign} ")
     out: list[Any] = []
@@ -49,7 +49,7 @@ def attributes(group: list[Any]) -> dict[str, Any]:
 
 
 def flags(group: list[Any]) -> tuple[int, int]:
-    """Of the shape and of its outline."""
+    """The flags of the shape and of its outline."""
     return int(group[2]), int(group[4][0][1][1])
 
 
@@ -108,7 +108,7 @@ def paths(tree: Any, above: tuple[str, ...] = ()) -> dict[str, list[Any]]:
 
 
 def is_open(group: list[Any]) -> bool:
-    """By the open bit of the outline; the shape's own flags and the outline's must agree on being an open spline."""
+    """Whether the outline's open bit is set; the shape's own flags must agree."""
     shape, outline = flags(group)
     assert bool(shape & 1048576) == bool(outline & 1048576) == bool(outline & 32)
     assert outline & 8192, "tangents are relative"
@@ -117,7 +117,7 @@ def is_open(group: list[Any]) -> bool:
 
 
 def timed(value: Any, frame: float) -> float:
-    """An attribute at a frame: a constant, or step keys with their times."""
+    """The value of an attribute at a frame: a constant, or step keys with their times."""
     if isinstance(value, str):
         return number(value)
     before = [number(key[1]) for key in value if number(key[0]) <= frame]
@@ -126,7 +126,7 @@ def timed(value: Any, frame: float) -> float:
 
 
 def is_visible(group: list[Any], frame: float) -> bool:
-    """By `vis`; a lifetime type would be written as `ltt`, and none is."""
+    """Visibility by `vis`. A lifetime would be written as `ltt`, which must be absent."""
     found = attributes(group)
     assert "ltt" not in found
     return timed(found.get("vis", "1"), frame) > 0
@@ -143,7 +143,7 @@ def softness(group: list[Any]) -> tuple[float, float]:
 
 
 def lifetime(group: list[Any]) -> tuple[float, float]:
-    """First and last frame as stated."""
+    """The stated first and last frame."""
     found = attributes(group)
     return number(found["ltn"]), number(found["ltm"])
 

@@ -31,7 +31,7 @@ TEXT_FORMS = [
 
 
 def form(name: str) -> FormatSpec:
-    """The row of a format by its name."""
+    """The row of a format in the table, by its name."""
     return next(each for each in FORMATS if each.name == name)
 
 
@@ -46,13 +46,13 @@ def shot(*shapes: RotoShape, width: int = 960, height: int = 640, first: int = 1
 
 
 def corners(name: str = "corners", by: float = 20.0) -> RotoShape:
-    """The rectangle, moving over the shot."""
+    """The rectangle, which moves over the shot."""
     keys = {1001: Key(CORNERS, "human"), 1010: Key(moved(CORNERS, by, -by / 2), "human")}
     return RotoShape(name, True, "matte", keys)
 
 
 def seam(name: str = "nose_seam") -> RotoShape:
-    """An open stroke, moving over the shot."""
+    """An open stroke, which moves over the shot."""
     keys = {1001: Key(SEAM, "human"), 1010: Key(moved(SEAM, 12, 5), "human")}
     return RotoShape(name, False, "seam", keys, width_px=6.0)
 
@@ -67,7 +67,7 @@ _names = st.sampled_from(
 
 @st.composite
 def shapes(draw: st.DrawFn) -> RotoShape:
-    """A shape of a few keys on frames 1001 to 1012."""
+    """A shape with a few keys on frames 1001 to 1012."""
     n = draw(st.integers(2, 4))
     frames = draw(st.lists(st.integers(1001, 1012), min_size=1, max_size=4, unique=True))
     keys = {
@@ -94,7 +94,7 @@ def shapes(draw: st.DrawFn) -> RotoShape:
 
 @st.composite
 def documents(draw: st.DrawFn) -> RotoDocument:
-    """A shot of up to three shapes of different names."""
+    """A shot of up to three shapes with different names."""
     found = draw(st.lists(shapes(), min_size=1, max_size=3, unique_by=lambda shape: shape.name))
     size = draw(st.sampled_from([(1920, 1080), (1080, 1920), (2048, 1556)]))
     meant = RotoDocument(*size, 1001, 1012, shapes=tuple(found))

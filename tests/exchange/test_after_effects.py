@@ -20,7 +20,7 @@ STAND_IN = (Path(__file__).parent / "after_effects_stand_in.js").read_text(encod
 
 
 def host() -> Any:
-    """A JavaScript context that looks like After Effects."""
+    """A JavaScript context with a fake of After Effects' objects."""
     quickjs = pytest.importorskip("quickjs")
     context = quickjs.Context()
     context.eval(STAND_IN)
@@ -28,7 +28,7 @@ def host() -> Any:
 
 
 def back(context: Any) -> ReadResult:
-    """What the dump script writes of the open composition, read."""
+    """The dump script's output for the open composition, as a document."""
     context.eval(aftereffects.dump_script())
     return aftereffects.loads(context.eval("written.text"), where="dump")
 
@@ -77,7 +77,7 @@ def test_hold_outs_are_masks_in_mode_subtract_below_the_others() -> None:
 
 
 def test_masks_go_onto_the_selected_layer_at_the_compositions_own_frames() -> None:
-    """The frame rate and first frame are the composition's: frame 1005 of a clip from 1001 is its fifth."""
+    """The frame rate and first frame are the composition's: frame 1005 of a clip that starts at 1001 is its fifth."""
     context, document = host(), shots.shot(shots.corners())
     context.eval("var comp = app.project.items.addComp('shot', 960, 640, 1, 2, 25);")
     context.eval(
@@ -160,7 +160,7 @@ def test_rounded_key_times_are_whole_frames() -> None:
 
 
 def test_a_feather_line_becomes_feather_points_at_the_vertices() -> None:
-    """Widths by hand: a square of side 40 whose feather ends 3, 6, 9 and 0 px outside its corners' edges."""
+    """By hand: a square of side 40 whose feather ends 3, 6, 9 and 0 px outside the edges at its corners."""
     square = tuple(ControlPoint(x, y) for x, y in ((20, 20), (60, 20), (60, 60), (20, 60)))
     away = ((-3, -3), (6, -6), (9, 9), (0, 0))
     line = tuple(ControlPoint(x, y) for x, y in away)
@@ -181,7 +181,7 @@ def test_a_feather_line_becomes_feather_points_at_the_vertices() -> None:
 
 
 def test_feather_points_stand_outside_the_masks_own_feather() -> None:
-    """A mask feather of 8 px is 4 px outside; points of 3, 6, 9 and 0 px at the vertices add to that."""
+    """A mask feather of 8 px ends 4 px outside; feather points of 3, 6, 9 and 0 px add to it."""
     square = [[20, 20], [60, 20], [60, 60], [20, 60]]
     key = [
         1001,

@@ -80,7 +80,7 @@ def build(python: str, folder: Path, document: RotoDocument) -> Path:
 
 
 def rendered(python: str, blend: Path, frames: Sequence[int], layers: Sequence[str]) -> dict[tuple[str, int], NDArray]:
-    """Each layer alone at each frame, as Blender's compositor draws it."""
+    """Each layer alone at each frame, as drawn by Blender's compositor."""
     job = {"frames": list(frames), "layers": list(layers), "out": str(blend.parent)}
     run(python, "-c", RENDER, str(blend), json.dumps(job))
     found = {}
@@ -92,7 +92,7 @@ def rendered(python: str, blend: Path, frames: Sequence[int], layers: Sequence[s
 
 
 def dumped(python: str, blend: Path) -> RotoDocument:
-    """What the dump script writes of a .blend, read."""
+    """The document that the dump script writes for a .blend."""
     script, target = blend.with_name("dump.py"), blend.with_name("masks.blender.json")
     script.write_text(blender.dump_script(), encoding="utf-8")
     code = (
@@ -106,7 +106,8 @@ def dumped(python: str, blend: Path) -> RotoDocument:
 
 
 def shot() -> RotoDocument:
-    """An eye that turns and blinks, a counter-clockwise lip with feather, a tapered seam and a held patch."""
+    """An eye that turns and blinks, a counter-clockwise lip with feather, a tapered seam, and a matte with held
+    keys."""
     eye = (
         ControlPoint(60, 90, 10, 40, 10, -40),
         ControlPoint(160, 30.5, -40, 0, 40, 0),
@@ -129,7 +130,7 @@ def shot() -> RotoDocument:
 
 
 def beyond_a_pixel(ours: NDArray, theirs: NDArray) -> float:
-    """By how much any pixel of one matte leaves the range of the other's values up to one pixel beside it."""
+    """The largest amount by which a pixel of `theirs` leaves the range of our values up to one pixel around it."""
     cross = cv2.getStructuringElement(cv2.MORPH_CROSS, (3, 3))
     over = theirs - cv2.dilate(ours, cross)
     under = cv2.erode(ours, cross) - theirs
@@ -154,7 +155,7 @@ def test_blender_draws_what_we_draw(bpy_python: str, tmp_path: Path) -> None:
 
 @pytest.mark.blender
 def test_blender_takes_hold_outs_away(bpy_python: str, tmp_path: Path) -> None:
-    """The eye without the lip over it, whichever stands first in the document, as `mattes_of` cuts it."""
+    """The eye without the lip over it, in either order of the document, as by `mattes_of`."""
     eye, lip, *_ = shot().shapes
     aside = {frame: replace(key, points=shots.moved(key.points, 90.0)) for frame, key in lip.keys.items()}
     document = replace(shot(), shapes=(replace(lip.with_keys(aside), subtract=True), eye))
@@ -189,7 +190,7 @@ def test_hold_outs_come_last_in_the_script_and_hold_out_again(tmp_path: Path) ->
 def test_upright_and_anamorphic_plates_fit(
     bpy_python: str, tmp_path: Path, width: int, height: int, aspect: float
 ) -> None:
-    """Blender divides y by the scene's pixel aspect: points and feather stand where the plate's pixels are."""
+    """Blender divides y by the scene's pixel aspect; points and feather agree with the plate's pixels."""
     a, b, k = 0.3 * width, 0.25 * height, 0.5523
     turns = ((1, 0), (0, 1), (-1, 0), (0, -1))
     points = tuple(
@@ -211,7 +212,8 @@ def test_upright_and_anamorphic_plates_fit(
 
 @pytest.mark.blender
 def test_blender_draws_a_feather_that_differs_from_point_to_point(bpy_python: str, tmp_path: Path) -> None:
-    """A ring of eight points, soft by 4 to 20 px and by half of that at the end, as its written line is drawn by us."""
+    """A ring of eight points with feathers of 4 to 20 px, half as wide at the end: Blender's picture agrees with
+    ours."""
     ring = tuple(
         ControlPoint(160 + 60 * c, 90 + 50 * s, 15.5 * s, -13 * c, -15.5 * s, 13 * c)
         for c, s in ((math.cos(i * math.pi / 4), math.sin(i * math.pi / 4)) for i in range(8))
@@ -265,7 +267,8 @@ def test_a_file_saved_by_blender_is_read(bpy_python: str, shared: Path, tmp_path
 def test_a_blend_file_is_converted_by_blender_itself(
     bpy_python: str, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As Blender is called (`blender --disable-autoexec -b FILE ... -- OUT`), here the wheel by such a program."""
+    """Called as `blender --disable-autoexec -b FILE ... -- OUT`; the program here is a script that uses the bpy
+    wheel."""
     program = tmp_path / "blender"
     program.write_text(
         f"#!{bpy_python}\n"
@@ -290,7 +293,7 @@ def test_a_blend_file_is_converted_by_blender_itself(
 
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in is a shell script")
 def test_no_script_of_a_blend_file_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blender reads its options in order: this one has to stand before the file."""
+    """Blender applies its options in order, so this one has to precede the file."""
     program = tmp_path / "blender"
     program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/words\n')
     program.chmod(0o755)
@@ -312,7 +315,8 @@ def test_mask_space_is_centred_with_the_longer_side_as_one() -> None:
 
 
 def test_shapes_run_so_that_feather_lies_outside() -> None:
-    """Blender feathers to the left of the way: clockwise on screen. The other way round is turned and turned back."""
+    """Blender feathers to the left of a clockwise outline (on the screen). Others are reversed, and reversed back when
+    read."""
     clockwise = tuple(ControlPoint(x, y) for x, y in ((80, 45), (240, 45), (240, 135), (80, 135)))
     for points, turned in ((clockwise, False), (clockwise[::-1], True)):
         document = RotoDocument(

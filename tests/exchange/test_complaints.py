@@ -54,7 +54,7 @@ def through_nuke(meant: RotoDocument, tmp_path: Path) -> RotoDocument:
 
 
 def in_nuke(meant: RotoDocument, name: str = "a", frame: int = 1001) -> list[tuple[float, ...]]:
-    """Control points as a reader that shares nothing with ours sees them."""
+    """Control points as read by an independent reader."""
     group = oracle.groups(oracle.lists(nuke.dumps(meant)))[name]
     return oracle.control_points(group, frame, meant.height)
 
@@ -218,7 +218,7 @@ def test_13_odd_shapes_survive(tmp_path: Path, points: Points, closed: bool, suf
 
 
 def test_14_bspline_points_are_not_taken_for_points_of_the_curve() -> None:
-    """A B-spline square of side 60 about (50, 40): its curve passes 2/3 of the way out to the corners' own means."""
+    """A B-spline square of side 60 about (50, 40): on a diagonal its curve lies 2/3 of the way out to the corner."""
     block = "{p " + " ".join(f"{{{x} {y}}}" for x, y in ((20, 10), (80, 10), (80, 70), (20, 70))) + "}"
     first = nuke_reader.read_text(script(block, kind="bspline")).document.shapes[0].at(1)[0]
     assert (first.x, 80 - first.y) == pytest.approx(((20 + 4 * 20 + 80) / 6, (70 + 4 * 10 + 10) / 6), abs=1e-4)
@@ -271,7 +271,7 @@ def test_20_frame_rates_never_double_or_drop_keys(tmp_path: Path, fps: float) ->
 
 
 def test_21_a_huge_node_costs_as_much_per_key_as_a_small_one() -> None:
-    """Counted in calls, not seconds: ten times the keys are at most a little over ten times the work."""
+    """Counts calls, not seconds: ten times the keys take at most a little over ten times the calls."""
 
     def n_calls(n_keys: int) -> int:
         keys = {1001 + i: Key(moved(CUSPS, (i * 37) % 101, (i * 17) % 89)) for i in range(n_keys)}

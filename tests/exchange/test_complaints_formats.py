@@ -37,7 +37,7 @@ FEATHERED = [shots.form(name) for name in ("SSF", "Fusion", "AfterEffects", "Ble
 
 
 def there_and_back(document: RotoDocument, form: FormatSpec, folder: Path) -> RotoDocument:
-    """Write and read; formats that count from the first frame are put back to it."""
+    """A document written and read; formats that count from the first frame are shifted back."""
     path = folder / f"shot{form.suffixes[0]}"
     formats.write(path, document)
     aspect = document.pixel_aspect if form.read_stretched else None
@@ -46,12 +46,12 @@ def there_and_back(document: RotoDocument, form: FormatSpec, folder: Path) -> Ro
 
 
 def all_told(document: RotoDocument, form: FormatSpec, folder: Path) -> str:
-    """Everything that writing tells."""
+    """Everything that writing reports."""
     return "; ".join(formats.write(folder / f"shot{form.suffixes[0]}", document)[1])
 
 
 def same(a: Points, b: Points, within: float = 1e-4) -> bool:
-    """Whether points and handles agree."""
+    """Whether points and handles are equal."""
     return len(a) == len(b) and all(p == pytest.approx(q, abs=within) for p, q in zip(a, b, strict=True))
 
 
@@ -95,7 +95,7 @@ def test_03_y_is_flipped_about_this_plates_height(form: FormatSpec, width: int, 
 
 
 def test_03_y_by_hand() -> None:
-    """The point (300, 200) of a 960 x 640 plate in each format's own words."""
+    """The point (300, 200) of a 960 x 640 plate in each format's own coordinates."""
     document = shots.shot(shots.corners())
     assert "vertex_data 300.0 440.0 290.0 380.0" in ssf.dumps(document)
     assert "{ X = -0.1875, Y = 0.1875, LX = -0.0104166666666667, LY = -0.09375" in fusion.dumps(document)
@@ -175,7 +175,7 @@ def test_06_six_keys_in_200_frames_stay_six_keys(form: FormatSpec, tmp_path: Pat
 
 
 def test_06_polygons_of_every_frame_are_reduced_again(tmp_path: Path) -> None:
-    """COCO knows pictures only: a key on each. Reading and reducing finds the move again."""
+    """COCO has a polygon per picture, so a key on each frame; key reduction restores the linear move."""
     found = there_and_back(shots.shot(shots.corners(), last=1060), shots.form("COCO"), tmp_path)
     assert len(found.shapes[0].frames) == 60
     loose = replace(
@@ -186,7 +186,7 @@ def test_06_polygons_of_every_frame_are_reduced_again(tmp_path: Path) -> None:
 
 
 def test_07_eased_moves_stay_within_a_tenth_of_a_pixel() -> None:
-    """After Effects' eased keys: the script samples them, the reader keeps what linear moves need."""
+    """After Effects' eased keys are sampled by the script; the reader keeps as many as linear keys need."""
     smooth = [(i, 100 * (i / 20) ** 2 * (3 - 2 * i / 20)) for i in range(21)]
     rows = [[1001 + i, "linear" if i in (0, 20) else "eased", [[x, 0, 0, 0, 0, 0]] * 3, True, 0] for i, x in smooth]
     mask = {"name": "a", "feather": [0, 0], "expansion": 0, "opacity": [], "keys": rows}
@@ -205,7 +205,7 @@ def test_08_holds_hold_at_every_frame(form: FormatSpec, tmp_path: Path) -> None:
 
 
 def test_09_transforms_of_masks_are_applied_or_reported() -> None:
-    """A Fusion mask turned by 90 degrees counter-clockwise, half as large, moved to the right: by hand."""
+    """By hand: a Fusion mask rotated by 90 degrees counter-clockwise, scaled by a half, and moved to the right."""
     document = shots.shot(
         RotoShape(
             "a", True, "matte", {1: Key((ControlPoint(580, 320), ControlPoint(480, 320), ControlPoint(480, 420)))}
@@ -320,7 +320,7 @@ def test_16_expressions_on_controls_are_reported() -> None:
 
 
 def test_17_no_other_format_has_stereo_views() -> None:
-    """Views exist in Nuke's shapes only, where reading tells them; a document has none that could be lost here."""
+    """Only Nuke's shapes have views, which reading reports; a document has none to lose."""
     assert not [field for field in RotoShape.__slots__ if "view" in field]
 
 
@@ -379,7 +379,7 @@ def test_21_the_cost_per_key_does_not_grow_with_the_file(name: str) -> None:
 
 @pytest.mark.parametrize("form", [each for each in FORMS if each.name != "SSF"], ids=lambda form: form.name)
 def test_22_coordinates_are_those_of_the_full_plate(form: FormatSpec, tmp_path: Path) -> None:
-    """A file made for half the size is refused for the whole plate."""
+    """A file made for a half-size proxy is refused for the full plate."""
     half = shots.shot(
         RotoShape(
             "a", True, "matte", {1001: Key(tuple(p._replace(x=p.x / 2, y=p.y / 2) for p in shots.CORNERS), "human")}
@@ -423,7 +423,7 @@ def test_a_corners_feather_is_as_wide_along_both_sides() -> None:
 
 @pytest.mark.parametrize("form", [each for each in formats.FORMATS if each.write], ids=lambda form: form.name)
 def test_a_shot_without_shapes_is_written(form: FormatSpec, tmp_path: Path) -> None:
-    """A run that found no face still exports; a shape without keys is told."""
+    """A run that found no face still exports; a shape without keys is reported."""
     bare = RotoShape("brow", True, "matte", {})
     for document in (shots.shot(last=1002), shots.shot(bare, last=1002), shots.shot(shots.corners(), bare, last=1002)):
         path = tmp_path / f"shot{len(document.shapes)}{form.suffixes[0]}"
@@ -434,7 +434,7 @@ def test_a_shot_without_shapes_is_written(form: FormatSpec, tmp_path: Path) -> N
 
 
 def test_proofs_are_those_of_the_report(tmp_path: Path) -> None:
-    """Every format that is written can be proved from its file alone, as `rotopaint run` does for its report."""
+    """Every written format can be checked from its file alone, as `rotopaint run` does for its report."""
     document = shots.shot(shots.corners(), last=1003)
     for form in formats.FORMATS:
         if form.write is not None:
@@ -444,7 +444,7 @@ def test_proofs_are_those_of_the_report(tmp_path: Path) -> None:
 
 
 def eased(text: str, first: str, second: str) -> str:
-    """A setting whose splines have these handles at the keys of 1001 (value 0) and 1010 (value 1)."""
+    """A setting whose splines have these handles at the keys 1001 (value 0) and 1010 (value 1)."""
     linear = "Flags = { Linear = true, LockedY = true }"
     keys = {"[1001] = { 0, ": first, "[1010] = { 1, ": second}
     for head, handles in keys.items():
@@ -454,7 +454,7 @@ def eased(text: str, first: str, second: str) -> str:
 
 
 def test_handles_of_fusions_keys_are_eases() -> None:
-    """Handles at a third of the time that lie flat are our ease: 3 u^2 - 2 u^3, by hand."""
+    """Flat handles at a third of the time are our ease, 3 u^2 - 2 u^3."""
     text = eased(fusion.dumps(shots.shot(shots.corners())), "RH = { 1004, 0 }", "LH = { 1007, 1 }")
     found = fusion.loads(text)
     assert found.losses == ()
@@ -465,7 +465,7 @@ def test_handles_of_fusions_keys_are_eases() -> None:
 
 
 def test_other_handles_of_fusions_keys_become_linear_keys_and_are_reported() -> None:
-    """A handle across the whole time: time is 3 u^2 (1 - u) + u^3 and the way u^3, by hand."""
+    """By hand, for a handle over the whole time: time is 3 u^2 (1 - u) + u^3, the move u^3."""
     text = eased(fusion.dumps(shots.shot(shots.corners(by=90.0))), "RH = { 1001, 0 }", "LH = { 1010, 0 }")
     found = fusion.loads(text)
     (line,) = found.losses

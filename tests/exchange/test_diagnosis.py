@@ -37,7 +37,7 @@ def test_a_shift_in_time_is_named_with_its_frames(shift: int) -> None:
 
 @pytest.mark.parametrize("shift", [1, -1, 1001, -1001, 1000, -1000])
 def test_a_usual_shift_is_named_where_a_key_came_in_before_the_first(shift: int) -> None:
-    """Then the distance between the first keys says nothing."""
+    """The distance between the first keys is then no evidence."""
     keys = {frame + shift: key for frame, key in MEANT.keys.items()}
     found = MEANT.with_keys({998 + shift: keys[1001 + shift], **keys})
     assert diagnose(MEANT, found, SHOT, range(1001 + shift, 1013 + shift)) == f"frames are shifted by {shift}"
@@ -82,7 +82,7 @@ def test_a_pixel_aspect_that_was_applied_or_taken_off_is_named(times: float) -> 
 
 
 def _in_order(*rows: int, run_back: bool = False) -> RotoShape:
-    """The shape with its points in that order; handles change places where the curve runs back."""
+    """The shape with its points in this order; handles are swapped if the order is reversed."""
 
     def turned(p: ControlPoint) -> ControlPoint:
         return ControlPoint(p.x, p.y, p.out_dx, p.out_dy, p.in_dx, p.in_dy) if run_back else p

@@ -138,7 +138,7 @@ def test_what_is_wrong_is_named(path: list[str | int], value: Any, told: str) ->
 
 
 def test_half_a_character_in_metadata_or_in_another_format_is_refused(tmp_path: Path) -> None:
-    """JSON can say it, and no file that is written afterwards can hold it."""
+    """JSON can state a lone surrogate, but no file can be written with it."""
     head = {**json.loads(FROM_THE_SPEC), "version": 2, "metadata": {"nuke": "\ud800"}}
     with pytest.raises(DocumentError, match="metadata is not JSON"):
         document.loads(json.dumps(head))

@@ -16,7 +16,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "exchange.md"
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, dict[Row, format_matrix.Survival]]:
-    """The survey, made once."""
+    """The survey, computed once."""
     return format_matrix.measure_survival()
 
 

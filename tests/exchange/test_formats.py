@@ -83,7 +83,7 @@ def test_wrong_use_is_reported(tmp_path: Path) -> None:
 
 
 def test_these_rooms_load_without_anything_installed() -> None:
-    """Nuke's own Python has no numpy: the document, its edits and its text forms must not ask for it."""
+    """Nuke's own Python has no numpy: the document, its edits and its text forms must not import it."""
     code = (
         "import sys\n"
         "class Guard:\n"

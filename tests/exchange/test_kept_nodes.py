@@ -141,7 +141,7 @@ def test_an_edited_shape_stands_within_its_layer(tmp_path: Path) -> None:
 
 
 def test_a_transform_that_ends_early_is_usual_beyond() -> None:
-    """Pivot and x alone, 10 px to the right: not turned, not scaled."""
+    """The list has only the pivot and x, 10 px to the right: no rotation, no scale."""
     whole = "{t x42c80000 x42480000 0 x41200000 0 0 0 0 x41f00000 x40000000 1}"
     mouth = read(SCRIPT.replace(whole, "{t x42c80000 x42480000 0 x41200000}")).shape("My Head/mouth")
     assert [point[:2] for point in mouth.at(1001)] == [(20, 200), (60, 200), (30, 170)]
@@ -183,7 +183,7 @@ def test_an_edit_under_a_moving_layer_keeps_its_place(tmp_path: Path) -> None:
 
 
 def test_a_moved_group_moves_its_layer_and_keeps_its_shapes(tmp_path: Path) -> None:
-    """One more key of the layer: the curves of its shapes are those of the script."""
+    """The layer gets one more key; the curves of its shapes stay those of the script."""
     turning = (
         "{t x42c80000 x42480000 0 0 0 0 0 0 {{x447a4000 0 0 1 x41700000 1} {x447c4000 x41f00000 x41700000 1 0 1}}}"
     )

@@ -7,7 +7,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 
 
 def shape(keys: dict[int, str] | None = None, hidden: tuple[int, ...] = ()) -> RotoShape:
-    """A triangle that goes a pixel to the right each frame, its keys with their interpolations."""
+    """A triangle that moves a pixel to the right each frame, with these interpolations of its keys."""
     made = {
         frame: Key(tuple(ControlPoint(x + frame, y) for x, y in ((0, 0), (9, 0), (0, 9))), "human", kind)  # type: ignore[arg-type]
         for frame, kind in (keys or {1: "linear"}).items()
@@ -27,7 +27,7 @@ def test_three_frames_determine_the_cubic_between_eased_keys() -> None:
 
 
 def test_hidden_frames_are_runs_and_switches_within_a_range() -> None:
-    """Hidden at 2 to 4, 7, and 9 to 12, of the range 3 to 10."""
+    """Hidden at 2 to 4, 7, and 9 to 12; the range is 3 to 10."""
     hidden = shape(hidden=(2, 3, 4, 7, 9, 10, 11, 12))
     assert hidden_runs(hidden, 3, 10) == [(3, 4), (7, 7), (9, 10)]
     assert switches(hidden, 3, 10) == [(3, False), (5, True), (7, False), (8, True), (9, False)]

@@ -1,4 +1,4 @@
-"""Large files cost what their size says: no reader looks at the same thing again and again."""
+"""Readers take time in proportion to a file's size: none looks at the same thing again and again."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_every_kind_of_key_comes_back(tmp_path: Path) -> None:
 
 
 def test_another_ease_becomes_linear_keys_within_a_tenth_of_a_pixel() -> None:
-    """Against the cubic solved with numpy: time 3(1-t)^2 t 0.6 + 3(1-t) t^2 0.9 + t^3, way ... 0.1 ... 1.0 ..."""
+    """Compared with the cubic solved by numpy: time 3(1-t)^2 t 0.6 + 3(1-t) t^2 0.9 + t^3, value with 0.1 and 1.0."""
     key = json.loads(animation(layer()))["layers"][0]["shapes"][0]["ks"]["k"]
     there = {**key, "v": [[110, 20], [160, 20], [160, 70]]}
     rows = [{"t": 1001, "s": [key], "o": {"x": 0.6, "y": 0.1}, "i": {"x": 0.9, "y": 1}}, {"t": 1041, "s": [there]}]
@@ -203,7 +203,7 @@ def melt() -> Callable[[Path], None]:
 
 @pytest.mark.parametrize("name", [name for name in host_shots.SHAPES if name != "ease"])
 def test_video_editors_draw_the_mattes_that_we_draw(name: str, melt: Callable[[Path], None], tmp_path: Path) -> None:
-    """All but `ease`: a third of the way in time, Glaxnimate stands at 0.17 of the way, the cubic at 0.26."""
+    """All but `ease`: after a third of the time Glaxnimate is at 0.17 of the move, the cubic at 0.26."""
     shape = host_shots.SHAPES[name]
     text = lottie.dumps(RotoDocument(200, 120, 1001, 1006, shapes=(shape,)))
     (tmp_path / "a.json").write_text(text, encoding="utf-8")

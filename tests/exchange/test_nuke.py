@@ -491,7 +491,7 @@ def test_keys_without_a_move(curve: str, frames: tuple[int, ...], kinds: list[st
 
 
 def test_a_feather_line_that_was_lost_or_added_is_a_difference() -> None:
-    """Each of its points lies 3 px to the right and 4 px below its own: 5 px."""
+    """Each feather point lies 3 px to the right of its control point and 4 px below it: 5 px away."""
     points = tuple(ControlPoint(x, y) for x, y in ((0, 0), (40, 0), (0, 30)))
     bare = RotoDocument(64, 48, 1, 2, shapes=(RotoShape("a", True, "matte", {1: Key(points)}),))
     rows = (ControlPoint(3, 4),) * 3

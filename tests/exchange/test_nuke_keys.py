@@ -39,7 +39,7 @@ def test_a_span_steps_changes_and_strays(keys: tuple[CurveKey, ...], verdict: tu
 
 @pytest.mark.parametrize("kind", ["ease", "smooth"])
 def test_eased_keys_a_frame_apart_are_written(tmp_path: Path, kind: Interpolation) -> None:
-    """Such a step is read as straight, which is the same at every whole frame."""
+    """Such a step is read as linear, which is equal at every whole frame."""
     places = {1001: 0.0, 1002: 8.0, 1010: 0.0}
     keys = {
         frame: Key((ControlPoint(20 + x, 8), ControlPoint(28 + x, 8)), "human", kind) for frame, x in places.items()

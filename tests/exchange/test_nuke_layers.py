@@ -24,7 +24,7 @@ def listed(changes: Mapping[int, NukeCurve], length: int = 35) -> NukeTransform:
 
 
 def keyed(*keys: tuple[float, float, float, float]) -> NukeCurve:
-    """Keys as time, value, slope before and slope after."""
+    """Keys as time, value, incoming slope and outgoing slope."""
     return NukeCurve(keys=tuple(CurveKey(t, v, a, 1.0, b, 1.0, False) for t, v, a, b in keys))
 
 
@@ -54,7 +54,7 @@ def test_a_track_is_written_as_a_matrix_with_y_up() -> None:
 
 
 def test_a_track_in_perspective_fills_the_third_row() -> None:
-    """F M F with F the flip of 100 rows and M's third row (0.001, 0.002, 1), multiplied out."""
+    """By hand: F M F, with F the flip of 100 rows and (0.001, 0.002, 1) as M's third row."""
     track = {1: (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.001, 0.002, 1.0)}
     values = nuke_transform_of(Layer("a", track=track), HEIGHT, of_track=True).values
     expected = dict(enumerate(USUAL)) | {23: 0.1, 24: 0.8, 26: 20.0, 31: 0.001, 32: -0.002, 34: 1.2}
@@ -114,7 +114,7 @@ def test_a_constant_transform_is_a_pose_of_frame_0() -> None:
 
 @pytest.mark.parametrize("place", [12, 20, 34])
 def test_what_no_pose_can_do_is_a_track(place: int) -> None:
-    """A skew, and numbers of the matrix."""
+    """For example a skew, or a matrix given by its numbers."""
     layer = read(listed({place: NukeCurve(USUAL[place] + 0.25), 3: keyed((1, 0, 0, 1), (3, 2, 1, 0))}))
     assert layer is not None
     assert not layer.poses

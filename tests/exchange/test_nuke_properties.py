@@ -85,7 +85,7 @@ def oracle_format(text: str) -> str:
 
 
 def test_what_is_said_of_many_shapes_takes_steps_in_proportion() -> None:
-    """Twice the shapes, all of one name to Nuke, twice the steps: calls are counted, not seconds."""
+    """Twice the shapes (all with one name for Nuke) take about twice the calls."""
 
     def n_calls(count: int) -> int:
         calls = 0

@@ -25,7 +25,7 @@ Readings = Mapping[Path, nuke_reader.NukeReading]
 
 @pytest.fixture(scope="module")
 def readings(shared: Path) -> Readings:
-    """Each script as it is read, once for all tests."""
+    """Each script, read once for all tests."""
     real = [path for path in sorted((shared / "formats/nuke").iterdir()) if path.suffix in (".nk", ".gizmo")]
     ours = sorted((shared / "data/puppets").glob("*/t*1/roto.nk"))
     assert real
@@ -34,7 +34,7 @@ def readings(shared: Path) -> Readings:
 
 
 def elements(layer: NukeLayer) -> Counter[str]:
-    """How many shapes and strokes a tree holds."""
+    """The number of shapes and strokes in a tree."""
     count: Counter[str] = Counter()
     for child in layer.children:
         count += elements(child) if isinstance(child, NukeLayer) else Counter({type(child).__name__: 1})
@@ -63,7 +63,7 @@ def test_shapes_and_strokes_are_as_many_as_the_list_says(shared: Path, readings:
 
 
 def test_the_puppets_scripts_change_in_nothing_when_written_and_read(readings: Readings, tmp_path: Path) -> None:
-    """The others are written back into their own nodes: `test_kept_nodes`."""
+    """Other scripts are written back into their own nodes: see `test_kept_nodes`."""
     ours = {path: reading.document for path, reading in readings.items() if path.name == "roto.nk"}
     assert ours
     for path, first in ours.items():
@@ -75,7 +75,7 @@ def test_the_puppets_scripts_change_in_nothing_when_written_and_read(readings: R
 
 
 def plain_shapes(tree: CurvesTree) -> list[NukeShape]:
-    """Shapes of the root layer that no transform moves and whose name is theirs alone."""
+    """Shapes of the root layer with a unique name and no transform."""
     names = Counter(child.name for child in tree.root.children)
     return [
         child
@@ -88,7 +88,7 @@ def plain_shapes(tree: CurvesTree) -> list[NukeShape]:
 
 
 def test_linear_keys_follow_the_files_own_curves(readings: Readings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Frames at and between keys against the tree's cubics, for shapes that nothing moves: within 0.1 px."""
+    """Within 0.1 px of the tree's cubics at frames on and between keys, for shapes without transform."""
     checked = 0
     for path, reading in readings.items():
         shapes = {shape.name: shape for shape in reading.document.shapes}
@@ -114,7 +114,8 @@ def test_linear_keys_follow_the_files_own_curves(readings: Readings, monkeypatch
 
 
 def test_the_puppets_roto_lies_on_the_true_curves(shared: Path) -> None:
-    """y, frame numbers and tangents at once: the artist's shapes are within their hand noise of the rendered truth."""
+    """Checks y, frame numbers and tangents together: the artist's shapes lie within hand noise of the rendered
+    truth."""
     folder = shared / "data/puppets/A_pip/test01"
     roto, truth = nuke.read(folder / "roto.nk"), document.read(folder / "truth.roto.json")
     assert (roto.width, roto.height) == (truth.width, truth.height)

@@ -11,7 +11,7 @@ from .test_nuke import script
 
 
 def moving(x: str, *, form: str = "p") -> str:
-    """A triangle of which one corner's x is the curve given."""
+    """A triangle with the given curve for one corner's x."""
     return f"{{{form} {{0 0}} {{{x} 20}} {{0 0}} {{0 0}} {{9 9}} {{0 0}} {{0 0}} {{30 0}} {{0 0}}}}"
 
 

@@ -50,7 +50,7 @@ def test_braces_without_their_other_are_reported_alike(text: str) -> None:
 
 
 def test_signs_of_zero_slopes_and_weights_are_kept() -> None:
-    """A slope of -0 equals one of 0, and their digits differ: what is shared goes by the digits."""
+    """-0 equals 0 but is written otherwise, so shared values are compared by their text."""
     keys = "{{1 0 1 0 1} {2 x80000000 1 0 x80000000} {3 0 0 x80000000 0}}"
     curves = f"{{{{v 1}} {{f 0}} {{n {{layer Root {{f 0}} {{t}} {{a}} {_group(f'{{px {{1 2 3}} {{{keys} 0}}}}')}}}}}}}"
     shape = nuke_curves.parse_curves(curves).root.children[0]
@@ -102,7 +102,7 @@ def _peak(work: Callable[[], object]) -> int:
 
 
 def test_a_long_shot_s_text_is_made_and_read_in_little_memory() -> None:
-    """All of a shape's keys and words at once took 13.7 and 13.8 times the text."""
+    """Building all keys and words of a shape at once took 13.7 and 13.8 times the text."""
     document = _long(400)
     text = nuke.dumps(document)
     curves = nuke.curves_of(text)

@@ -65,7 +65,7 @@ def test_wrapped_lines_are_one() -> None:
 
 
 def test_an_edge_of_zeros_is_no_edge() -> None:
-    """Some writers leave the last six numbers 0: that is not a feather curve at the origin."""
+    """Some writers leave the last six numbers 0: this is not a feather curve at the origin."""
     text = shake(f"{VERTEX} 0 0 0 0 0 0", "50 70 48 71 52 69 0 0 0 0 0 0", "50 20 48 21 52 19 0 0 0 0 0 0")
     found = ssf.loads(text, width=100, height=80)
     assert (found.document.shapes[0].feather_px, found.losses) == (0.0, ())
@@ -131,7 +131,7 @@ def test_a_mask_saved_by_fusion_is_read_and_written_again(shared: Path) -> None:
 
 
 def test_a_pose_that_stands_still_is_flattened_once() -> None:
-    """Work, not time: a hundred frames of one pose need little more than one."""
+    """Counts calls: a hundred frames of one pose need little more than one frame."""
     pose = (ControlPoint(10, 20, -30, 9, 30, 40), ControlPoint(400, 300, 90, -80, -60, 70))
     still = shots.shot(RotoShape("a", True, "matte", {1: Key(pose)}))
     long = replace(still, first_frame=1, last_frame=100)

@@ -16,7 +16,7 @@ Plant = Callable[[RotoDocument], RotoDocument]
 
 
 def ring(x: float, y: float) -> Points:
-    """A lopsided outline whose handles are no mirror images."""
+    """A lopsided outline whose handles are not mirror images of each other."""
     return (
         ControlPoint(x + 60, y, -3, -20, 8, 24),
         ControlPoint(x, y + 40, 20, 4, -26, -6),
@@ -42,7 +42,7 @@ def sample() -> RotoDocument:
 
 
 def shape(change: Callable[[RotoShape], RotoShape], place: int = 0) -> Plant:
-    """A change of one shape as a change of the document."""
+    """A change of one shape, as a change of the document."""
     return lambda d: replace(d, shapes=tuple(change(s) if i == place else s for i, s in enumerate(d.shapes)))
 
 
@@ -171,7 +171,8 @@ def test_a_shape_that_is_never_seen_need_not_be_in_a_drawing() -> None:
 
 
 def test_a_curve_of_other_points_is_measured_as_a_curve() -> None:
-    """A circle as four arcs against the same circle as 400 straight pieces: the sagitta, r (1 - cos(pi / 400))."""
+    """A circle of four arcs compared with one of 400 straight pieces: they differ by the sagitta, r (1 - cos(pi /
+    400))."""
     k = 100 * 0.5522847498
     four = tuple(
         ControlPoint(200 + 100 * c, 200 + 100 * s, s * k, -c * k, -s * k, c * k)

@@ -67,7 +67,7 @@ def _check_round_trip(form: FormatSpec, tmp_path: Path, meant: RotoDocument) -> 
 @settings(max_examples=4, phases=PHASES)
 @given(meant=shots.documents())
 def test_written_again_it_is_the_same_file(module: object, meant: RotoDocument) -> None:
-    """Reading loses nothing that the file holds: what was read writes the same keys and points again."""
+    """A document that was read is written with the same keys and points."""
     size = {"width": meant.width, "height": meant.height}
     extra = {"pixel_aspect": meant.pixel_aspect} if module is silhouette else {}
     once = module.loads(module.dumps(meant), **size, **extra).document  # type: ignore[attr-defined]
@@ -113,7 +113,7 @@ SIGNS = [
 
 
 def _damaged(text: str, chance: random.Random) -> str:
-    """The text with a few cuts, doublings, swaps and strange words, as a bad disk or a bad editor makes them."""
+    """The text with a few deletions, repetitions, swaps and odd words."""
     for _ in range(chance.randint(1, 4)):
         a, b = sorted(chance.randrange(len(text) + 1) for _ in range(2))
         b = min(b, a + chance.choice((1, 5, 60, 4000)))
@@ -131,7 +131,7 @@ def _damaged(text: str, chance: random.Random) -> str:
 
 
 def _complaint(read: Callable[[], object]) -> str | None:
-    """What a reader says of a text; None where it reads it. Anything but a DocumentError goes through."""
+    """A reader's refusal of a text; None where it reads it. Errors other than DocumentError are raised."""
     try:
         read()
     except DocumentError as error:
@@ -141,7 +141,7 @@ def _complaint(read: Callable[[], object]) -> str | None:
 
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_files_are_reported_in_one_line(name: str) -> None:
-    """No traceback, no hang and no memory beyond the text's own: a reading or one DocumentError."""
+    """No traceback, no hang, no memory beyond the text's own: a document or one DocumentError."""
     chance = random.Random(f"damage {name}")
     document = shots.shot(shots.corners(), shots.seam(), width=200, height=100)
     if name in MODULES:

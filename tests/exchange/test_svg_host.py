@@ -62,7 +62,7 @@ def _by_program(text: str, folder: Path, *words: str) -> bytes:
 
 
 def _host_alpha(host: Host, document: RotoDocument, frame: int, folder: Path) -> NDArray[np.float64]:
-    """The coverage that a host draws; the drawing's shapes are half transparent."""
+    """The coverage as a host draws it; the drawing's shapes are half transparent."""
     png = host(svg.dumps(document, frames=[frame]), folder)
     picture = cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_UNCHANGED)
     return np.minimum(np.asarray(picture[..., 3], np.float64) / 127.5, 1.0)

@@ -241,7 +241,7 @@ def test_what_a_shape_holds_out_is_drawn_and_formats_without_it_say_so(tmp_path:
 
 
 def test_a_shape_that_holds_out_is_minus_in_nuke_and_back(tmp_path: Path) -> None:
-    """12 is the blending mode that an exporter in use since 2013 takes for Silhouette's Subtract."""
+    """12 is the blending mode to which an exporter in use since 2013 converts Silhouette's Subtract."""
     away = RotoShape("hand", True, "matte", {1: Key(moved(20), "human")}, subtract=True)
     eye = RotoShape("eye", True, "matte", {1: Key(SQUARE, "human")})
     _, lost = formats.write(tmp_path / "a.nk", shot(away, eye))
@@ -262,7 +262,7 @@ def test_a_shape_that_holds_out_is_minus_in_nuke_and_back(tmp_path: Path) -> Non
 
 
 def test_hold_outs_stand_on_top_in_nuke_wherever_they_were_drawn(tmp_path: Path) -> None:
-    """Nuke takes a shape away from those below it, and what is drawn last is last in the list."""
+    """Nuke subtracts a shape from those after it in its list; a shape that is drawn last is last in the document."""
     seam = RotoShape("seam", False, "seam", {1: Key(SQUARE)}, width_px=4.0)
     eye = RotoShape("eye", True, "matte", {1: Key(SQUARE)})
     hand = RotoShape("hand", True, "matte", {1: Key(moved(20), "human")}, subtract=True)

@@ -1,4 +1,4 @@
-"""How much work something takes, in calls of functions: the same on every machine and under any load."""
+"""The work of a function in calls: the same on every machine and under any load."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def write_plate(folder: Path, name: str = "plate", add: int = 0) -> str:
 
 
 def make_document() -> RotoDocument:
-    """One open seam and one closed shape, keyed by the model at every frame, and two landmarks."""
+    """An open seam and a closed shape, with model keys on every frame, and two landmarks."""
 
     def seam(frame: int) -> Key:
         y = 20.0 + (frame - 1001)
@@ -96,7 +96,7 @@ def run_json(held: list[list[int]] | None = None) -> dict[str, Any]:
 
 @dataclass
 class FakeHost:
-    """A host whose plate, engine and export the test decides."""
+    """A host whose plate, engine and export the test sets."""
 
     name: str = "Nuke"
     export_label: str = "Export"
@@ -117,7 +117,7 @@ class FakeHost:
 
 @pytest.fixture(autouse=True)
 def own_preferences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Preferences of this test alone."""
+    """Preferences for this test only."""
     path = tmp_path / "preferences.json"
     monkeypatch.setenv("ROTOPAINT_PREFERENCES", str(path))
     return path
@@ -131,7 +131,7 @@ def plate(tmp_path: Path) -> str:
 
 @pytest.fixture
 def facts(tmp_path: Path) -> PlateFacts:
-    """The plate as the decoder would describe it."""
+    """The plate in the decoder's words."""
     path = tmp_path / "shot" / "plates" / "plate.1001.png"
     return PlateFacts("plate.####.png", "plate", path, WIDTH, HEIGHT, 1.0, 24.0, FRAMES, (1004,), "sRGB", "8 bit")
 
@@ -149,7 +149,7 @@ def out(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def session(facts: PlateFacts, out: Path) -> ShotSession:
-    """The shot, open, with the results of a run."""
+    """The open shot with the results of a run."""
     session = ShotSession()
     session.open(facts, out)
     session.take_results(read_run_results(out))
@@ -177,7 +177,7 @@ def picture(colour: str = "#404040") -> QImage:
 
 
 def grabbed(canvas: Canvas) -> np.ndarray:
-    """What is on the screen, (H, W, 3) red, green, blue."""
+    """The screen as (H, W, 3) red, green, blue."""
     image = canvas.grab().toImage().convertToFormat(QImage.Format.Format_RGB888)
     rows = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine())
     return rows[:, : 3 * image.width()].reshape(image.height(), image.width(), 3).astype(int)
@@ -194,7 +194,7 @@ def frame_cache() -> FrameCache:
 
 @pytest.fixture
 def canvas(qtbot: QtBot, session: ShotSession, frame_cache: FrameCache) -> Canvas:
-    """A viewer of 640 x 480 on the session's plate, all of it shown: one plate pixel is 10 of the screen's."""
+    """A viewer of 640 x 480 that shows the session's whole plate: one plate pixel is 10 screen pixels."""
     canvas = Canvas(session, frame_cache)
     qtbot.addWidget(canvas)
     canvas.resize(640, 480)
@@ -206,7 +206,7 @@ def canvas(qtbot: QtBot, session: ShotSession, frame_cache: FrameCache) -> Canva
 
 @pytest.fixture
 def window(qtbot: QtBot) -> Iterator[MainWindow]:
-    """The panel as a program of its own, shown, with its processes ended afterwards."""
+    """The panel as a standalone program, shown; its processes end after the test."""
     window = MainWindow()
     qtbot.addWidget(window)
     window.show()
@@ -216,7 +216,7 @@ def window(qtbot: QtBot) -> Iterator[MainWindow]:
 
 @pytest.fixture
 def panel(qtbot: QtBot) -> Iterator[Panel]:
-    """A panel in a fake host, shown, with its processes ended afterwards."""
+    """A panel in a fake host, shown; its processes end after the test."""
     panel = Panel(FakeHost())
     qtbot.addWidget(panel)
     panel.resize(1000, 700)
@@ -227,7 +227,7 @@ def panel(qtbot: QtBot) -> Iterator[Panel]:
 
 @pytest.fixture
 def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
-    """A panel with the results of a run, in front."""
+    """A panel with the results of a run; its window is active."""
     panel.session.open(facts, out)
     panel.session.take_results(read_run_results(out))
     panel.canvas.fit()

@@ -1,6 +1,6 @@
-"""A mouse for the viewer, a live engine that answers when told, and where the points of a session lie.
+"""A mouse for the viewer, a live engine that answers when told to, and helpers for the session's points.
 
-The viewer is 640 x 480 on a plate of 64 x 48: one plate pixel is 10 of the screen's. The seam runs from (10, 20) over
+The viewer is 640 x 480 on a plate of 64 x 48: one plate pixel is 10 screen pixels. The seam runs from (10, 20) over
 (30, 20) to (50, 20), its inner tangents are 5 px long; the eye is a triangle (20, 8), (28, 8), (24, 14).
 """
 
@@ -41,7 +41,7 @@ def move(qtbot: QtBot, canvas: Canvas, place: Place, held: Qt.KeyboardModifier =
 
 
 def drag(qtbot: QtBot, canvas: Canvas, start: Place, *ways: Place, held: Qt.KeyboardModifier = NONE) -> None:
-    """Press at the start, move along the ways, release at the last one."""
+    """Press at the start, move through the given places, release at the last one."""
     qtbot.mousePress(canvas, LEFT, held, spot(canvas, start))
     for way in ways:
         move(qtbot, canvas, way, held)
@@ -49,7 +49,7 @@ def drag(qtbot: QtBot, canvas: Canvas, start: Place, *ways: Place, held: Qt.Keyb
 
 
 class Near(list[Place]):
-    """Places that may be off by a thousandth of a plate pixel, or as much as is said."""
+    """Compares places within a thousandth of a plate pixel, or a given tolerance."""
 
     def __init__(self, places: Iterable[Place], off_px: float = 1e-3) -> None:
         super().__init__(places)
@@ -71,7 +71,7 @@ def places(session: ShotSession, name: str = "seam", frame: int = 1001) -> list[
 
 
 class Engine:
-    """The live engine, answering when told: the seam moves down by what the nose moved."""
+    """A fake live engine that answers when told to: the seam moves down by as much as the nose."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[LandmarkDrag, ShapesReply]] = []

@@ -141,7 +141,7 @@ def test_a_crop_box_is_drawn_moved_and_sized(qtbot: QtBot, canvas: Canvas, sessi
 def test_the_wipe_tells_the_truth_while_the_clean_plate_or_a_preview_is_shown(
     canvas: Canvas, frame_cache: FrameCache, session: ShotSession
 ) -> None:
-    """The plate stands at the left of the line, whatever else is switched on, and the other side says what it is."""
+    """The plate is left of the line, whatever else is switched on, and the label names the other side."""
     canvas.overlay = Overlay(splines=False, landmarks=False)
     canvas.shows_clean = True
     assert grabbed(canvas)[400, 100].tolist() == [0xA0] * 3
@@ -200,7 +200,7 @@ def test_tapered_ends_narrow_to_nothing(session: ShotSession) -> None:
 
 
 class Watch(QObject):
-    """At each picture of a widget: whether shapes were still awaited."""
+    """Notes at each repaint of a widget whether an answer about shapes was still pending."""
 
     def __init__(self, canvas: Canvas, session: ShotSession) -> None:
         super().__init__(canvas)
@@ -215,7 +215,7 @@ class Watch(QObject):
 
 
 def test_a_landmark_and_its_shapes_are_painted_together(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
-    """One picture for one move; an engine that does not answer holds the landmark up for a moment only."""
+    """Each move repaints once; an engine that does not answer delays the landmark only for a moment."""
     replies: list[ShapesReply] = []
     session.corrections.live = SimpleNamespace(drag=lambda question, reply: replies.append(reply))  # type: ignore[assignment]
     session.listeners[:] = [canvas.refresh]

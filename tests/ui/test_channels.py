@@ -28,7 +28,7 @@ RED, GREEN, BLUE, ALPHA = 200, 100, 50, 128
 
 
 def coloured(folder: Path) -> str:
-    """A plate of one colour, 64 x 48, 8 bit sRGB with alpha."""
+    """A plate of one colour, 64 x 48, 8-bit sRGB with alpha."""
     folder.mkdir(parents=True)
     picture = np.empty((48, 64, 4), np.uint8)
     picture[:] = BLUE, GREEN, RED, ALPHA
@@ -124,7 +124,7 @@ def test_a_preview_lies_where_it_belongs_in_a_proxy_and_a_channel() -> None:
 
 @pytest.fixture
 def shot(qtbot: QtBot, panel: Panel, tmp_path: Path) -> Panel:
-    """A coloured plate, open, in front."""
+    """A panel with a coloured plate; its window is active."""
     with qtbot.waitSignal(panel.plate_opened, timeout=120_000):
         panel.open_plate(PlateChoice(coloured(tmp_path / "p"), colourspace="sRGB"), tmp_path / "out")
     qtbot.waitUntil(lambda: panel.frame_cache.image(PLATE, 1001) is not None, timeout=120_000)

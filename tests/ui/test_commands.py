@@ -32,7 +32,7 @@ def test_every_command_has_a_name_of_its_own_a_group_and_keys_that_exist() -> No
 
 
 def test_presets_say_what_their_programs_say() -> None:
-    """Silhouette's toolbar: T transforms, R reshapes (its manual, Roto node, toolbar shortcuts); Nuke's V selects."""
+    """Silhouette's manual (Roto node, toolbar shortcuts): T transforms, R reshapes. Nuke: V selects."""
     assert "T" in command("tool.select").keys_in(Preset.SILHOUETTE)
     assert "R" in command("tool.reshape").keys_in(Preset.SILHOUETTE)
     assert "V" in command("tool.select").keys_in(Preset.NUKE)

@@ -62,7 +62,7 @@ def test_infinite_and_undefined_pixels_are_shown_as_something() -> None:
 
 
 def ask(*requests: dict[str, object]) -> list[tuple[dict[str, object], bytes]]:
-    """What the process would answer to a whole input."""
+    """The process's replies to a whole input."""
     lines = io.BytesIO(b"".join(json.dumps(request).encode() + b"\n" for request in requests))
     replies = io.BytesIO()
     serve_frames(lines, replies)

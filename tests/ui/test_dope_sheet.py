@@ -32,7 +32,7 @@ def dot(x: float) -> Key:
 
 
 def sparse(session: ShotSession) -> None:
-    """Two shapes by hand: `a` keyed at 1001, 1003 and 1006, `b` at 1001 and 1005."""
+    """Two shapes with human keys: `a` at 1001, 1003 and 1006, `b` at 1001 and 1005."""
     document = session.state.document
     assert document is not None
     shapes = (
@@ -199,7 +199,7 @@ def test_escape_takes_a_drag_back(qtbot: QtBot, timeline: Timeline, session: Sho
 
 @pytest.fixture
 def grouped(timeline: Timeline, session: ShotSession) -> ShotSession:
-    """`a` in a group that is 0, 6 and 6 px to the right at 1001, 1003 and 1005; its keys stand at 10, 26 and 36."""
+    """`a` in a group that lies 0, 6 and 6 px to the right at 1001, 1003 and 1005; its keys are at x = 10, 26 and 36."""
     document = session.state.document
     assert document is not None
     poses = {1001: LayerPose(), 1003: LayerPose(x=6), 1005: LayerPose(x=6)}
@@ -236,7 +236,7 @@ def test_keys_of_a_group_are_dragged_and_its_shapes_go_along(
 def test_keys_of_a_group_and_of_its_shapes_move_together(
     qtbot: QtBot, timeline: Timeline, grouped: ShotSession
 ) -> None:
-    """What stood at 1003 stands at 1002, where it was seen; the last key of each stays."""
+    """The keys of 1003 move to 1002 and keep their place on the plate; the last key of each stays."""
     qtbot.mouseClick(timeline, LEFT, NONE, at(timeline, 1003))
     qtbot.mouseClick(timeline, LEFT, SHIFT, at(timeline, 1003, row=1))
     drag_keys(qtbot, timeline, at(timeline, 1003), at(timeline, 1002))
@@ -267,7 +267,7 @@ def test_keys_of_a_group_are_copied_and_deleted(qtbot: QtBot, timeline: Timeline
 
 @pytest.fixture
 def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
-    """The panel in front, with the two shapes, `a` selected."""
+    """The panel with the two shapes, `a` selected; its window is active."""
     panel.session.open(facts, out)
     panel.session.take_results(read_run_results(out))
     sparse(panel.session)
@@ -331,7 +331,8 @@ def test_the_last_key_stays_and_that_is_said(qtbot: QtBot, shot: Panel) -> None:
 
 
 def test_the_menu_eases_and_the_shape_and_the_mark_follow(qtbot: QtBot, shot: Panel) -> None:
-    """Eased, a quarter of the way is 3/16 - 2/64 = 0.15625: from 10 to 30 over 4 frames, 13.125 after one."""
+    """Eased, a quarter of the time is 3/16 - 2/64 = 0.15625 of the move: from 10 to 30 in 4 frames, 13.125 after
+    one."""
     session, timeline = shot.session, shot._widgets.timeline
     session.edits.push(
         "move", replace(session.state, document=edit_keys.retime(_document(session), {("a", 1006): 1005}))
@@ -401,7 +402,7 @@ def test_copies_that_would_leave_the_shot_are_left_out() -> None:
 def test_landmarks_placed_by_hand_are_keys_of_the_models_shapes_alone(
     timeline: Timeline, session: ShotSession, name: str
 ) -> None:
-    """A shape that somebody drew does not hang on landmarks."""
+    """A drawn shape does not depend on landmarks."""
     document = session.state.document
     assert document is not None
     shapes = (replace(document.shape("a"), name=name), document.shape("b"))

@@ -31,7 +31,7 @@ TRIANGLE: tuple[Place, ...] = ((6, 30), (16, 30), (11, 42))
 
 @pytest.fixture
 def shot(qtbot: QtBot, shot: Panel) -> Panel:
-    """A panel with the results of a run, in front, the drawing tool in hand."""
+    """A panel with the results of a run and the drawing tool chosen; its window is active."""
     shot.canvas.setFocus()
     qtbot.keyClick(shot.canvas, K.Key_B)
     return shot
@@ -315,7 +315,7 @@ def test_a_shape_that_ended_before_begins_here_and_goes_on_to_the_end(canvas: Ca
 
 
 def test_a_shape_holds_out_and_no_more(qtbot: QtBot, shot: Panel) -> None:
-    """A square over the right half of the seam: its clean frames no longer fit, and a run keeps it holding out."""
+    """A square over the right half of the seam: clean frames are then out of date, and a run keeps the hold-out."""
     session, tree = shot.session, shot._widgets.inspector.shapes.tree
     corners: tuple[Place, ...] = ((30, 10), (56, 10), (56, 30), (30, 30))
     click(qtbot, shot.canvas, *corners, corners[0])
@@ -348,7 +348,7 @@ def test_a_models_shape_goes_on_holding_out_after_a_run(canvas: Canvas, session:
 
 
 def test_the_menu_of_shapes_copies_and_deletes_and_keys_ease_by_command(qtbot: QtBot, shot: Panel) -> None:
-    """Eased from 20 to 24 over 4 frames: a quarter of the time is 3/16 - 2/64 = 0.15625 of the way."""
+    """Eased from 20 to 24 over 4 frames: a quarter of the time is 3/16 - 2/64 = 0.15625 of the move."""
     session, tab = shot.session, shot._widgets.inspector.shapes
     session.select("seam")
     rows = {action.text(): action for action in tab.menu_of(("seam",)).actions()}

@@ -29,7 +29,7 @@ from .conftest import FakeHost, make_document
 
 
 def test_keys_that_move_in_a_line_are_needed_only_at_its_ends() -> None:
-    """The seam moves by a pixel a frame and the eye stands: two keys and one tell the whole motion."""
+    """The seam moves by a pixel per frame and the eye does not move: two keys and one are enough."""
     facts = export_worker.answer({"ask": "reduce", "tolerance_px": 0.5}, documents.dumps(make_document()))
     assert (facts["before"], facts["after"]) == (10, 3)
     assert facts["worst_px"] < 1e-6
@@ -106,7 +106,7 @@ def test_the_panel_ends_an_export_with_its_mattes(qtbot: QtBot, panel: Panel, pl
 
 @pytest.fixture
 def exports(qtbot: QtBot, session: ShotSession) -> Iterator[ExportRunner]:
-    """Exports of the session; nothing but mattes is ticked."""
+    """Exports of the session with only mattes ticked."""
     tab = ExportTab(session, None)
     qtbot.addWidget(tab)
     tab.refresh()
@@ -118,7 +118,7 @@ def exports(qtbot: QtBot, session: ShotSession) -> Iterator[ExportRunner]:
 
 
 def mattes_exported(qtbot: QtBot, exports: ExportRunner, jobs: ShotJobs) -> tuple[list[tuple[str, str]], bool]:
-    """What was said by the exports, and whether they ended well."""
+    """The messages of the export, and whether it succeeded."""
     said: list[tuple[str, str]] = []
     exports.message_sent.connect(lambda text, kind: said.append((text, kind)))
     exports.mattes_wanted.connect(lambda document, folder: jobs.draw_mattes(document, folder, Preferences()))

@@ -29,7 +29,7 @@ def type_face(qtbot: QtBot, panel: Panel, name: str) -> None:
 
 @pytest.fixture
 def two(qtbot: QtBot, shot: Panel) -> Panel:
-    """The run's face is Anna, and Bo is in hand."""
+    """A shot of two faces: the run's face is named Anna, and Bo is the current one."""
     shot.session.run = replace(shot.session.run, held=((1002, 1003),))
     shot.session.start_project()
     type_face(qtbot, shot, "Anna")
@@ -116,7 +116,7 @@ def test_a_group_of_a_face_is_renamed_with_it(qtbot: QtBot, two: Panel) -> None:
 
 
 def brightest(panel: Panel, place: tuple[float, float]) -> int:
-    """The brightest green within two pixels of a place of the plate, landmarks not drawn."""
+    """The brightest green within two pixels of a place of the plate, without landmarks drawn."""
     centre = spot(panel.canvas, place)
     seen = grabbed(panel.canvas)
     return int(seen[centre.y() - 2 : centre.y() + 3, centre.x() - 2 : centre.x() + 3, 1].max())

@@ -109,7 +109,7 @@ def test_a_day_on_one_shot(qtbot: QtBot, window: MainWindow, shot: Path) -> None
 
 
 def drag_a_landmark(qtbot: QtBot, window: MainWindow, model: RotoDocument) -> None:
-    """The chin goes 14 pixels down; the face's outline follows, at every frame of the hold; nothing else is keyed."""
+    """Drag the chin 14 px down: the outline follows on every frame of the hold, and nothing else gets a key."""
     panel, frame = window.panel, window.panel.session.frame
     key(qtbot, window, Qt.Key.Key_L)
     names = model.landmarks.names
@@ -140,7 +140,7 @@ def drag_a_landmark(qtbot: QtBot, window: MainWindow, model: RotoDocument) -> No
 
 
 def nudge_it(qtbot: QtBot, window: MainWindow, index: int) -> None:
-    """The selected landmark goes three pixels to the right by key, its outline with it; one undo takes all back."""
+    """Nudge the selected landmark three pixels to the right, the outline with it; one undo reverts all."""
     session, before = window.panel.session, document_of(window)
     assert window.panel.canvas.context.landmarks == {index}
     window.panel.canvas._burst.setInterval(10_000_000)  # a slow machine must not make two bursts of it
@@ -160,7 +160,7 @@ def nudge_it(qtbot: QtBot, window: MainWindow, index: int) -> None:
 
 
 def spread_it(qtbot: QtBot, window: MainWindow, fixed: RotoDocument) -> None:
-    """The bracket is dragged over the whole shot; Return spreads; holds move as one and the hand's frame stays."""
+    """Drag the bracket over the whole shot and press Return: holds move as one, and the keyed frame stays."""
     panel, timeline, session = window.panel, window.panel.timeline, window.panel.session
     assert timeline.reach is not None
     y = int(timeline.place_of("reach"))
@@ -213,7 +213,7 @@ def set_the_seam(qtbot: QtBot, window: MainWindow) -> None:
 
 
 def touch_up(qtbot: QtBot, window: MainWindow) -> None:
-    """Ctrl+click says where to copy from; a stroke over the seam is one step, on both frames of the hold."""
+    """Set the source by Ctrl+click; a stroke over the seam is one step, on both frames of the hold."""
     panel, session = window.panel, window.panel.session
     key(qtbot, window, Qt.Key.Key_K)
     point = document_of(window).shape("seam_bridge").at(session.frame)[2]
@@ -229,8 +229,7 @@ def touch_up(qtbot: QtBot, window: MainWindow) -> None:
 
 
 def run_a_part(qtbot: QtBot, window: MainWindow) -> None:
-    """Between In and Out the frames that were spread to are run again: the artist's work stands there, the other two
-    are not touched."""
+    """Run the frames between In and Out again: the artist's work stays, and the other two frames do not change."""
     panel, session = window.panel, window.panel.session
     before, record = session.state, session.run
     assert before.document is not None
@@ -301,7 +300,7 @@ def undo_everything(qtbot: QtBot, window: MainWindow, model: RotoDocument) -> No
 
 
 def test_a_shot_that_was_closed_comes_back_with_its_undo(qtbot: QtBot, window: MainWindow, shot: Path) -> None:
-    """Follows the test above, which closed the shot."""
+    """Continues after the test above, which closed the shot."""
     panel, session = window.panel, window.panel.session
     window.menus.fill_recent()
     assert panel.preferences.recent == ()

@@ -32,7 +32,7 @@ K = Qt.Key
 
 @pytest.fixture
 def fired(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> list[str]:
-    """The commands that were carried out, while a shot with corrected shapes is in the panel."""
+    """The commands that are carried out, in a panel with corrected shapes."""
     panel.session.open(facts, out)
     panel.session.take_results(read_run_results(out))
     state = panel.session.state
@@ -99,7 +99,7 @@ def test_a_click_elsewhere_commits_the_field_and_returns_the_keys(qtbot: QtBot, 
 
 @pytest.fixture
 def width(qtbot: QtBot, panel: Panel, fired: list[str]) -> QDoubleSpinBox:
-    """The box for the seam's width, with the focus and 11 typed over its 4 px."""
+    """The box for the seam's width, with the focus; 11 is typed over its 4 px."""
     panel.inspector.setCurrentWidget(panel.inspector.seam)
     panel.session.select("seam")
     box = panel.inspector.seam.width_px
@@ -235,7 +235,7 @@ def test_a_click_on_a_button_leaves_the_keys_to_the_viewer(qtbot: QtBot, panel: 
 
 
 def test_a_plate_that_opens_gives_the_keys_to_the_viewer(qtbot: QtBot, shot: Panel) -> None:
-    """A window begins with its first button: Return would open a file where it is to spread."""
+    """Otherwise the first button keeps the focus, and Return opens a file instead of spreading."""
     shot.activateWindow()
     qtbot.waitUntil(shot.isActiveWindow, timeout=120_000)
     focus(qtbot, shot.top.open)
@@ -254,7 +254,7 @@ def test_the_viewer_keeps_every_shortcut_and_ctrl_works_anywhere(qtbot: QtBot, p
 
 
 def buttons_of(window: QWidget) -> list[QAbstractButton]:
-    """The buttons that Tab reaches in what is seen of a window."""
+    """The visible buttons of a window that Tab reaches."""
     return [
         each
         for each in window.findChildren(QAbstractButton)
@@ -263,7 +263,7 @@ def buttons_of(window: QWidget) -> list[QAbstractButton]:
 
 
 def returned(qtbot: QtBot, window: QWidget) -> list[str]:
-    """Buttons that Return did not press once; what they would do is not done."""
+    """Buttons that Return did not press exactly once; their actions are replaced."""
     missed = []
     for button in buttons_of(window):
         clicks: list[str] = []
@@ -335,7 +335,7 @@ def test_a_click_on_a_tab_leaves_the_frame_keys_to_the_viewer(qtbot: QtBot, pane
 
 
 def test_the_wheel_scrolls_past_fields(qtbot: QtBot, shot: Panel) -> None:
-    """A field takes it that has the focus, and it gives none the focus."""
+    """Only a field with the focus takes the wheel, and the wheel gives no field the focus."""
     tab = shot.inspector.seam
     shot.inspector.setCurrentWidget(tab)
     shot.session.select("seam")
@@ -373,7 +373,7 @@ def test_the_wheel_over_the_rows_around_the_viewer_changes_nothing(qtbot: QtBot,
 
 
 def turn_wheel(panel: Panel, widget: QWidget) -> None:
-    """One notch towards the person, as the window system tells it."""
+    """Turn the wheel by one notch towards the user, as the window system reports it."""
     place = widget.mapTo(panel, QPoint(5, 5))
     QTest.wheelEvent(panel.windowHandle(), QPointF(place), QPoint(0, -120))
     QApplication.processEvents()

@@ -33,7 +33,7 @@ def pose(session: ShotSession, frame: int) -> LayerPose:
 
 
 def painted(session: ShotSession, hand: tuple[int, ...]) -> QImage:
-    """The first row of the dope sheet, where landmarks were placed on the frames of `hand`."""
+    """The first row of the dope sheet as drawn, with landmarks placed on the frames of `hand`."""
     image = QImage(300, 40, QImage.Format.Format_RGB32)
     image.fill(Qt.GlobalColor.black)
     painter = QPainter(image)
@@ -44,7 +44,7 @@ def painted(session: ShotSession, hand: tuple[int, ...]) -> QImage:
 
 @pytest.fixture
 def grouped(canvas: Canvas, session: ShotSession) -> ShotSession:
-    """The eye (20, 8), (28, 8), (24, 14) in a group, selected."""
+    """The eye (20, 8), (28, 8), (24, 14) in a group, which is selected."""
     session.select("eye")
     assert canvas.edit("group")
     return session
@@ -81,7 +81,7 @@ def test_a_group_is_moved_from_key_to_key_and_its_shapes_go_along(
 
 
 def test_a_group_that_is_moved_teaches_nothing(qtbot: QtBot, canvas: Canvas, grouped: ShotSession) -> None:
-    """Its shapes are the models' still: no frame is keyed or corrected by it, and what the models say goes along."""
+    """Its shapes stay the models': no frame counts as keyed or corrected, and the predictions move along."""
     canvas.tool = "transform"
     drag(qtbot, canvas, (22, 9), (27, 11))
     assert canvas.edit("nudge_right")
@@ -101,7 +101,7 @@ def test_a_group_that_is_moved_teaches_nothing(qtbot: QtBot, canvas: Canvas, gro
 def test_a_group_turns_and_scales_about_its_pivot_and_is_nudged(
     qtbot: QtBot, canvas: Canvas, grouped: ShotSession
 ) -> None:
-    """The pivot is put on (20, 8), and the mouse goes a quarter around it."""
+    """The pivot is moved to (20, 8), and the mouse goes a quarter turn around it."""
     session, said = grouped, list[str]()
     session.message_sent.append(said.append)
     session.edits.made.append(said.append)
@@ -140,7 +140,7 @@ def test_a_scaled_group_keeps_its_pivot(qtbot: QtBot, canvas: Canvas, grouped: S
 def test_a_group_that_is_scaled_to_nothing_again_and_again_keeps_a_size(
     qtbot: QtBot, canvas: Canvas, grouped: ShotSession
 ) -> None:
-    """Each drag takes the corner of the box, 12 pixels of the screen outside, to its middle (24, 11)."""
+    """Each drag moves the corner of the box (12 screen pixels outside) to the box's middle, (24, 11)."""
     canvas.tool = "transform"
     for _ in range(3):
         x, y = (max(each) for each in zip(*xy(grouped, "eye", 1001)))
@@ -154,7 +154,8 @@ def test_a_group_that_is_scaled_to_nothing_again_and_again_keeps_a_size(
 def test_the_first_key_of_a_group_has_its_pivot_within(
     qtbot: QtBot, canvas: Canvas, grouped: ShotSession, way: str
 ) -> None:
-    """Its box reaches from (20, 8) to (28, 14), its points are (24, 10) in the mean; the plate's corner is far away."""
+    """The pivot is the middle of the box from (20, 8) to (28, 14), or the mean of the points, (24, 10), not the plate's
+    corner."""
     canvas.tool = "transform"
     if way == "drag":
         drag(qtbot, canvas, (22, 9), (27, 9))
@@ -176,7 +177,7 @@ def tab(qtbot: QtBot, session: ShotSession) -> ShapesTab:
 
 
 def fall(tab: ShapesTab, on: str) -> None:
-    """What Qt tells the tree when the rows that are selected fall on a row."""
+    """The event that Qt sends to the tree when the selected rows are dropped on a row."""
     row = tab.row_of(on) if on in ("seam", "eye") else tab.tree.layer_row(on)
     place = QPointF(tab.tree.visualItemRect(row).center())
     data = tab.tree.mimeData(tab.tree.selectedItems())
@@ -248,7 +249,7 @@ def test_keys_group_and_ungroup(qtbot: QtBot, shot: Panel) -> None:
 
 
 def test_a_click_selects_a_shape_of_a_group_alone(qtbot: QtBot, canvas: Canvas, grouped: ShotSession) -> None:
-    """The group as a whole is then no longer selected."""
+    """The group as a whole is then deselected."""
     canvas.tool = "select"
     qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, (20, 8)))
     assert grouped.selection.layer is None

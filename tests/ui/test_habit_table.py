@@ -55,7 +55,7 @@ SILHOUETTE = {"select and move points": "tool.select", "transform a shape": "too
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
-    """Habit, what it is here, and Silhouette's column."""
+    """Each habit, its key here, and Silhouette's column."""
     lines = [line for line in TABLE.read_text(encoding="utf-8").splitlines() if line.startswith("|")][2:]
     for line in lines:
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -63,7 +63,7 @@ def rows() -> Iterator[tuple[str, str, str]]:
 
 
 def keys_in(cell: str) -> list[str]:
-    """The keys that a cell names, those after a common modifier spelt out: `Ctrl+Alt+R, G` -> both with it."""
+    """The keys that a cell names, with a common modifier repeated: `Ctrl+Alt+R, G` gives both with it."""
     found: list[str] = []
     for word in re.findall(r"(?:(?:Ctrl|Shift|Alt)\+)*(?:F\d+|PgDown|[A-Z]\b|Left|Right|Space|arrows)", cell):
         modifiers = found[-1].rpartition("+")[0] if found and "+" not in word and "Ctrl+Alt" in found[-1] else ""

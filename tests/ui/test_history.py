@@ -21,7 +21,7 @@ K = Qt.Key
 
 @pytest.fixture
 def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
-    """A panel with the results of a run, three steps made, and the History tab in front."""
+    """A panel with the results of a run and three steps, and the History tab in front."""
     panel.session.open(facts, out)
     panel.session.take_results(read_run_results(out))
     for n in range(3):

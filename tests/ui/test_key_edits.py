@@ -212,7 +212,7 @@ def test_keys_hold_go_on_come_and_go(canvas: Canvas, session: ShotSession) -> No
 
 
 def test_deleting_keys_of_several_shapes_says_of_how_many(canvas: Canvas, session: ShotSession) -> None:
-    """With no shape selected the keys of all go: an artist has to see that."""
+    """With no shape selected the keys of all shapes are deleted, so the message has to say it."""
     said: list[str] = []
     session.message_sent.append(said.append)
     session.select(None)

@@ -17,7 +17,7 @@ K, KeyboardModifier = Qt.Key, Qt.KeyboardModifier
 
 
 def middle(panel: Panel) -> list[int]:
-    """What stands at a place of the plate where nothing is drawn."""
+    """The colour at a place of the plate where nothing is drawn."""
     spot = panel.canvas.view.to_screen(40, 40).toPoint()
     return [int(value) for value in grabbed(panel.canvas)[spot.y(), spot.x()]]
 
@@ -25,7 +25,7 @@ def middle(panel: Panel) -> list[int]:
 def test_shift_d_shows_what_changed_since_the_last_render(
     qtbot: QtBot, shot: Panel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The preview is 5 brighter in red than what lies on disk; the plate has no say."""
+    """The preview is 5 codes brighter in red than the clean plate on disk; the plate plays no part."""
     said, last, now = shot.status.text, *(QImage(64, 48, QImage.Format.Format_RGB32) for _ in range(2))
     last.fill(QColor(40, 50, 60))
     now.fill(QColor(45, 50, 60))
@@ -89,7 +89,7 @@ def test_shift_u_holds_the_shapes_of_the_last_save(qtbot: QtBot, shot: Panel) ->
 
 
 def test_a_key_that_is_held_down_is_one_press(shot: Panel) -> None:
-    """Else what is shown while it is held comes and goes as the keyboard repeats it."""
+    """Otherwise keyboard repeats would switch the view on and off."""
     assert not any(shot.commands[name].autoRepeat() for name in ("before", "last_version", "play"))
     assert shot.commands["next"].autoRepeat()
 

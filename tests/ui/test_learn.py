@@ -44,7 +44,7 @@ ROW = {"where": "sh02", "figure": "landmarks mean px", "new": 0.8, "old": 2.0, "
 def learning(
     qtbot: QtBot, panel: Panel, tmp_path: Path, engine_of: Callable[[str], Engine], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., LearnWindow]:
-    """A window with one project, over a stand-in that takes `slow` seconds to train and answers with a `gate`."""
+    """A window with one project and a fake engine that takes `slow` seconds to train and answers with a `gate`."""
 
     def make(gate: list[dict[str, object]], slow: float = 0.0) -> LearnWindow:
         script = ENGINE.format(log=str(tmp_path / "log"), slow=slow, gate=repr(gate))

@@ -27,7 +27,7 @@ SAMPLE = Path(live_client.__file__).parents[2] / "models" / "rotopaint_models" /
 
 @pytest.fixture(scope="module")
 def shot(tmp_path_factory: pytest.TempPathFactory) -> RotoDocument:
-    """What the shipped pack says of the first frames of the sample shot."""
+    """The shipped pack's predictions for the first frames of the sample shot."""
     from rotopaint_ai.cli import main
     from rotopaint_ai.inference.sample import CROP_FILE, find_sample, read_crops
 
@@ -73,7 +73,7 @@ def idle(client: LiveClient) -> Callable[[], bool]:
 
 
 def moved(before: RotoDocument, after: RotoDocument | None, frame: int) -> dict[str, float]:
-    """How far control points of each shape went at a frame, pixels."""
+    """How far the control points of each shape moved at a frame, pixels."""
     assert after is not None
     return {
         shape.name: max(
@@ -188,7 +188,7 @@ def test_an_engine_killed_in_mid_request_is_started_again_and_answers(
 
 
 def script(tmp_path: Path, body: str) -> Engine:
-    """An engine of our own making in the real one's place."""
+    """An engine whose live program is this script."""
     package = tmp_path / "rotopaint_ai" / "live"
     package.mkdir(parents=True)
     (package.parent / "__init__.py").touch()

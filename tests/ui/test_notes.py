@@ -22,7 +22,7 @@ K = Qt.Key
 
 @pytest.fixture
 def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
-    """A panel with the results of a run, in a project, in front."""
+    """A panel with the results of a run, in a project; its window is active."""
     panel.session.open(facts, out)
     results = read_run_results(out)
     panel.session.take_results(results)
@@ -34,7 +34,7 @@ def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
 
 
 def write(qtbot: QtBot, panel: Panel, frame: int, text: str) -> None:
-    """Go to a frame and write a note to it, by keys alone."""
+    """Go to a frame and write a note on it, by keys only."""
     panel.session.go_to(frame)
     qtbot.keyClick(panel.canvas, K.Key_M, CTRL)
     assert panel.inspector.currentWidget() is panel.inspector.frame
@@ -135,7 +135,7 @@ def test_the_timeline_shows_them(qtbot: QtBot, shot: Panel) -> None:
 
 
 def type_note(qtbot: QtBot, panel: Panel, text: str) -> None:
-    """Begin a note on this frame, without Return."""
+    """Type a note on this frame, without Return."""
     qtbot.keyClick(panel.canvas, K.Key_M, CTRL)
     qtbot.waitUntil(panel.inspector.frame.note.hasFocus, timeout=20_000)
     qtbot.keyClicks(panel.inspector.frame.note, text)

@@ -168,7 +168,7 @@ def test_another_plate_opens_a_new_shot_and_a_moved_one_is_recognised(
 def test_a_torn_project_is_untouched_and_reported_while_nothing_is_saved(
     qtbot: QtBot, panel: Panel, plate: str, out: Path
 ) -> None:
-    """The line that said so was replaced by the next one, and the work looked saved."""
+    """The message used to be replaced by the next one, so that the work looked saved."""
     torn = out / "plate.rotopaint"
     torn.write_bytes(b"SQLite format 3\0" + bytes(5000))
     panel.open_plate(PlateChoice(plate, "1001-1003", "sRGB"), out)

@@ -28,7 +28,7 @@ def prints() -> PaintFingerprints:
 
 @pytest.fixture
 def fresh(session: ShotSession, prints: PaintFingerprints) -> dict[int, str]:
-    """A clean plate that fits."""
+    """A clean plate that is up to date."""
     return prints.of(session.state, FRAMES)
 
 

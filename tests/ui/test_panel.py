@@ -46,7 +46,7 @@ shutil.copytree(ready, out, dirs_exist_ok=True)
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """What the made-up engine leaves in its folder."""
+    """The files that the fake engine leaves in its folder."""
     folder = tmp_path / "engine" / "ready"
     folder.mkdir(parents=True)
     documents.write(folder / "shapes.roto.json", make_document())
@@ -234,7 +234,7 @@ def test_the_face_is_found_on_demand_and_its_box_is_a_step(
 
 
 def test_nothing_is_cut_off_in_a_small_window(panel: Panel, facts: PlateFacts, out: Path) -> None:
-    """The longest device line there is gives way, with its whole in the tip; buttons and labels keep their words."""
+    """Only the longest device line is shortened, with its full text in the tooltip; buttons and labels keep theirs."""
     panel.session.open(facts, out)
     panel.session.take_results(read_run_results(out))
     panel.top.show_plate(facts)
@@ -260,7 +260,7 @@ def test_nothing_is_cut_off_in_a_small_window(panel: Panel, facts: PlateFacts, o
 
 @pytest.fixture
 def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
-    """A panel with the results of a run, nothing done yet, in front."""
+    """A panel with the results of a run and no edits; its window is active."""
     panel.session.open(facts, out)
     panel.session.take_results(read_run_results(out))
     panel.activateWindow()
@@ -306,7 +306,7 @@ def test_the_current_tool_stays_after_a_run(shot: Panel, out: Path) -> None:
 
 
 def test_commands_do_nothing_during_a_drag(qtbot: QtBot, shot: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Done in the midst of a drag it was lost with the next move, and undo went back to a point half moved."""
+    """A command during a drag used to be lost with the next move, and undo restored a half-moved point."""
     session, canvas, before = shot.session, shot.canvas, shot.session.state
     monkeypatch.setattr(shot.jobs, "_start_job", lambda *words: pytest.fail("a job was begun"))
     shot.opening.choice = PlateChoice("plate.####.png")

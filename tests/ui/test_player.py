@@ -20,7 +20,7 @@ from .conftest import FRAMES, grabbed, picture
 
 
 class Clock:
-    """A clock that the test winds."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -31,7 +31,7 @@ class Clock:
 
 @pytest.fixture
 def player(qtbot: QtBot, session: ShotSession, frame_cache: FrameCache) -> Iterator[tuple[Player, Clock, QObject]]:
-    """A player of the shot at 24 frames a second, its timer idle: the test ticks."""
+    """A player of the shot at 24 frames per second without a timer: the test calls `tick`."""
     clock, parent = Clock(), QObject()
     player = Player(session, frame_cache, parent, clock)
     player.play(True)

@@ -302,7 +302,7 @@ def test_a_disk_that_refuses_costs_no_work(kept: ShotSession, monkeypatch: pytes
 
 
 def test_old_undo_states_come_back_from_disk_bit_for_bit(kept: ShotSession) -> None:
-    """What a long session remembers does not grow with it: whole states stand in memory for a few steps alone."""
+    """Memory does not grow with the session: whole states are kept for only a few steps."""
     n_others, states = n_states(), [kept.state]
     for k in range(3 * history.IN_MEMORY):
         drag(kept, 1.0 + k)
@@ -320,13 +320,13 @@ def test_old_undo_states_come_back_from_disk_bit_for_bit(kept: ShotSession) -> N
 
 
 def n_states() -> int:
-    """States in memory."""
+    """The number of states in memory."""
     gc.collect()
     return sum(type(thing) is State for thing in gc.get_objects())
 
 
 def x_on_disk(session: ShotSession) -> float:
-    """Where the dragged point stands as the file says it."""
+    """The dragged point's x in the project file."""
     session.flush()
     assert session.project.path is not None
     with closing(Project.open(session.project.path, write=False)) as project:
@@ -336,7 +336,7 @@ def x_on_disk(session: ShotSession) -> float:
 
 
 def test_steps_that_the_disk_refused_are_undone_on_it_too(kept: ShotSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One step is refused, the next goes through with both; each is undone for itself, on the screen and on disk."""
+    """One step is refused, the next is written with both; each can be undone alone, on the screen and on disk."""
 
     def refuse(*arguments: object) -> int:
         raise ProjectError("shot.rotopaint: the disk is full; free some space")
@@ -423,7 +423,7 @@ def test_a_project_with_invalid_notes_is_refused_and_unlocked(kept: ShotSession,
 def test_shapes_that_a_panel_has_written_are_no_other_programs_when_it_opens_again(
     facts: PlateFacts, out: Path
 ) -> None:
-    """The way of `Opening`: results first, then the project beside them; once without a project, twice with one."""
+    """In the order of `Opening`: first results, then the project; once without a project, twice with one."""
     for fps in (11.0, 12.0, 13.0):
         session = ShotSession()
         session.open(facts, out)

@@ -33,7 +33,7 @@ def y(document: RotoDocument | None, frame: int) -> float:
 
 
 def between(first: int, last: int, down: float, width_px: float = 4.0) -> RotoDocument:
-    """What a run of some frames finds: the seam lies lower, and is of another width."""
+    """The results of a run of some frames: the seam lies lower, and has another width."""
     document = make_document()
     seam = document.shape("seam")
     keys = {

@@ -27,7 +27,7 @@ from .conftest import FakeHost
 
 @pytest.fixture
 def reader(session: ShotSession, facts: PlateFacts, out: Path) -> Iterator[ShotSession]:
-    """A second session on the project that the first one holds, with a change of its own."""
+    """A second session on the project that the first one has open, with a change of its own."""
     session.start_project(results=read_run_results(out))
     path = session.project.path
     assert path is not None
@@ -43,7 +43,7 @@ def reader(session: ShotSession, facts: PlateFacts, out: Path) -> Iterator[ShotS
 
 
 def files_of(folder: Path) -> dict[Path, bytes]:
-    """What artists read; the project file itself is the owner's, who writes on it meanwhile."""
+    """The files that artists read; the project file is left out, because its owner writes to it meanwhile."""
     found = (path for path in folder.rglob("*") if path.is_file() and ".rotopaint" not in path.name)
     return {path: path.read_bytes() for path in found}
 

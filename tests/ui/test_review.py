@@ -69,7 +69,7 @@ def loop(session: ShotSession, said: list[str]) -> ReviewLoop:
 
 
 def correct(session: ShotSession, frame: int, shape: str = "seam") -> None:
-    """A person moves a point of a shape."""
+    """Move a point of a shape as a person."""
     session.go_to(frame)
     document = move_points(session.document, shape, [frame], {0}, 1, 0)  # type: ignore[arg-type]
     session.edits.push("move points", replace(session.state, document=document))
@@ -84,7 +84,7 @@ def test_n_goes_from_worst_to_less_bad_and_skips_what_is_accepted(loop: ReviewLo
 
 
 def test_a_keyed_shape_is_settled_and_the_frame_stays_by_the_others(loop: ReviewLoop, session: ShotSession) -> None:
-    """At 1003 the run expects 2.0 px of the seam and 1.0 of the eye, at 1002 0.5 and 0.25, at 1005 1.0 and 0.5."""
+    """Expected errors of seam and eye: 2.0 and 1.0 px at 1003, 0.5 and 0.25 px at 1002, 1.0 and 0.5 px at 1005."""
     session.compares_all_shapes = True
     assert session.worst() == [1006, 1003, 1005, 1002, 1001]
     correct(session, 1005)
@@ -101,7 +101,7 @@ def test_a_keyed_shape_is_settled_and_the_frame_stays_by_the_others(loop: Review
 
 
 class Follows(FakeLive):
-    """Every landmark that is dragged takes the seam along, by a pixel down."""
+    """A fake live engine: every dragged landmark moves the seam a pixel down."""
 
     def drag(self, question: LandmarkDrag, reply: ShapesReply) -> None:
         seam = question.document.shape("seam").at(question.frame)
@@ -109,7 +109,7 @@ class Follows(FakeLive):
 
 
 def place(session: ShotSession, frame: int) -> None:
-    """A person places the nose."""
+    """Place the nose as a person."""
     session.corrections.live = Follows()
     session.go_to(frame)
     session.edits.begin("move landmark")
@@ -158,7 +158,7 @@ def test_a_shape_that_moved_along_beside_its_landmark_is_not_settled(loop: Revie
 def test_shapes_that_followed_a_landmark_stay_settled_after_a_run(
     loop: ReviewLoop, session: ShotSession, out: Path
 ) -> None:
-    """A run takes the artist's shapes over (`pipeline.overrides`): they are no predictions of the models."""
+    """A run keeps the artist's shapes (`pipeline.overrides`), so they are not predictions of the models."""
     place(session, 1003)
     session.corrections.live = None
     assert session.document is not None
@@ -171,7 +171,7 @@ def test_shapes_that_followed_a_landmark_stay_settled_after_a_run(
 
 
 def test_what_a_run_found_under_a_hand_is_known_after_it(loop: ReviewLoop, session: ShotSession, out: Path) -> None:
-    """Without that nothing tells how wrong the models were there, and the correction cannot be carried on."""
+    """Without these predictions the models' error there is unknown, and the correction cannot be spread again."""
     place(session, 1003)
     session.corrections.live = None
     assert session.document is not None
@@ -362,7 +362,7 @@ def test_the_reason_names_the_place_until_the_curve_lies_elsewhere(session: Shot
 
 
 def test_n_goes_by_the_seams_then_by_what_is_selected_and_seen(session: ShotSession, loop: ReviewLoop) -> None:
-    """The eye is worst at 1001, the seam at 1003 and lost at 1006."""
+    """The eye is worst at 1001, the seam at 1003; at 1006 the face is lost."""
     errors = {1001: {"seam": 0.2, "eye": 9.0}, 1002: {"seam": 0.5, "eye": 0.1}, 1003: {"seam": 2.0, "eye": 0.3}}
     session.run = RunRecord(errors=errors)
     assert loop.visits is Visits.SEAMS
@@ -382,7 +382,7 @@ def test_n_goes_by_the_seams_then_by_what_is_selected_and_seen(session: ShotSess
 
 
 def after_step(loop: ReviewLoop, session: ShotSession) -> int:
-    """The frame where N goes."""
+    """The frame that N goes to."""
     assert loop.step(1)
     return session.frame
 
@@ -427,7 +427,7 @@ def test_n_says_that_it_goes_by_what_is_selected(qtbot: QtBot, shot: Panel) -> N
 
 
 def test_marks_do_not_hide_why_a_frame_wants_to_be_looked_at(qtbot: QtBot, shot: Panel) -> None:
-    """On a screen of 1366 x 768 the count of marks gives way, not the reason."""
+    """On a screen of 1366 x 768 the count of marks is shortened, not the reason."""
     shot.resize(1366, 700)
     bar = shot.review_bar
     bar.show_reason("seam_left may be 6.1 px off")
@@ -439,7 +439,8 @@ def test_marks_do_not_hide_why_a_frame_wants_to_be_looked_at(qtbot: QtBot, shot:
 
 
 def test_a_frame_that_needed_work_is_worked_on_by_a_correction(qtbot: QtBot, shot: Panel) -> None:
-    """Teach marks frames so, and nobody learns from those: a correction there would count for nothing."""
+    """Teach sets such marks, and training leaves marked frames out: without this a correction there would be lost to
+    it."""
     session = shot.session
     session.edits.push("mark", replace(session.state, marks={1002: "needs work", 1005: "needs work", 1006: "rejected"}))
     assert session.document is not None

@@ -21,7 +21,7 @@ FRAMES, SIDE, STEP = (1001, 1002, 1003), 20, 40
 
 
 def corners(k: int) -> tuple[ControlPoint, ...]:
-    """A box two pixels wider than the arm, which stands at another place in each frame."""
+    """A box two pixels wider than the arm, whose position differs in each frame."""
     left, top, side = 20 + STEP * k - 2, 30 - 2, SIDE + 4
     return tuple(ControlPoint(left + x * side, top + y * side) for x, y in ((0, 0), (1, 0), (1, 1), (0, 1)))
 
@@ -34,7 +34,7 @@ def background() -> np.ndarray:
 
 @pytest.fixture
 def shot(qtbot: QtBot, panel: Panel, tmp_path: Path, background: np.ndarray) -> Panel:
-    """A locked camera, and a black arm drawn around on every frame."""
+    """A locked camera, and a black arm with a drawn shape around it on every frame."""
     (tmp_path / "p").mkdir()
     for k, frame in enumerate(FRAMES):
         picture = background.copy()
@@ -75,7 +75,7 @@ def test_the_rig_is_removed_and_the_background_restored(
 
 
 def take_off(qtbot: QtBot, shot: Panel) -> None:
-    """Take the arm off and flip to what came out."""
+    """Remove the arm and flip to the result."""
     assert shot.session.document is not None
     shot.session.select(shot.session.document.shapes[0].name)
     with qtbot.waitSignal(shot._services.jobs.ended, timeout=120_000):

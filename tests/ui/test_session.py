@@ -21,7 +21,7 @@ from .conftest import make_document, move_points, run_json
 
 
 def drag(session: ShotSession, dx: float) -> None:
-    """A gesture of three moves of the seam's first point."""
+    """Drag the seam's first point in three moves."""
     session.edits.begin("move points")
     for part in (0.3, 0.7, 1.0):
         document = session.edits.before_gesture.document

@@ -22,7 +22,7 @@ LEFT = Qt.MouseButton.LeftButton
 
 @pytest.fixture
 def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> Panel:
-    """A shot with three seams of 4, 4 and 6 px, all chosen with Ctrl and the mouse; the Seam tab is in front."""
+    """A shot with three seams of 4, 4 and 6 px, all selected with Ctrl and the mouse; the Seam tab is in front."""
     document = make_document()
     seam = document.shape("seam")
     seams = tuple(replace(seam, name=name, width_px=width) for name, width in zip(NAMES, (4.0, 4.0, 6.0)))

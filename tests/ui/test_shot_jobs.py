@@ -83,7 +83,7 @@ def test_what_the_model_doubts_is_painted_where_the_artist_asks_for_it(
 def test_mattes_are_drawn_of_the_shapes_as_they_are_now(
     qtbot: QtBot, session: ShotSession, out: Path, engine_of: Callable[[str], Engine]
 ) -> None:
-    """Into the shot's own folder, twice: each time what was given, and no file of ours is lost."""
+    """Draws twice into the shot's own folder: each time the given document is used, and our shapes file stays."""
     owner = QObject()
     jobs = ShotJobs(session, lambda: engine_of(KEEPS_ITS_SHAPES), owner)
     for given in (make_document(), replace(make_document(), fps=25.0)):

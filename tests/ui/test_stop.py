@@ -40,7 +40,7 @@ FaceTracker.push = wait_and_push
 
 @pytest.fixture
 def shot(tmp_path: Path) -> Path:
-    """Every second frame of the sample shot, in which each exposure is held for two."""
+    """Every second frame of the sample shot, where each exposure is held for two frames."""
     folder = tmp_path / "sh020"
     folder.mkdir()
     for row, frame in enumerate(FRAMES):
@@ -50,7 +50,7 @@ def shot(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def gated(tmp_path: Path) -> Engine:
-    """The engine, which waits before its last frame until it is sent a line."""
+    """The engine, made to wait before its last frame until it gets a line."""
     folder = tmp_path / "gate"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(GATE)  # Python runs it before anything else
@@ -58,7 +58,7 @@ def gated(tmp_path: Path) -> Engine:
 
 
 def press_run(qtbot: QtBot, window: MainWindow, event: str) -> dict[str, object]:
-    """Run, until the engine tells of an event; returns that."""
+    """Press Run and wait for an event of the engine; returns it."""
     told: list[dict[str, object]] = []
 
     def is_it(facts: dict[str, object]) -> bool:

@@ -23,7 +23,7 @@ VIEW = "studio: Projector / Half"
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A studio's config whose one view shows half the scene-linear light; $OCIO points to it."""
+    """A studio's config, named by $OCIO, whose only view halves the scene-linear light."""
     made = copy.deepcopy(ocio.Config.CreateFromBuiltinConfig("cg-config-v1.0.0_aces-v1.3_ocio-v2.1"))
     half = ocio.GroupTransform()
     half.appendTransform(ocio.ColorSpaceTransform("ACES2065-1", "Linear Rec.709 (sRGB)"))

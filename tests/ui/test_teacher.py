@@ -64,7 +64,7 @@ pathlib.Path(words[words.index("--out") + 1]).mkdir()
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Path:
-    """The folder of an engine that moves the seam 3 px to the right at 1002 and 1003, and doubts 1005."""
+    """The folder of a fake engine that moves the seam 3 px to the right at 1002 and 1003, and is unsure at 1005."""
     package = tmp_path / "engine" / "rotopaint_ai" / "live"
     package.mkdir(parents=True)
     (package.parent / "__init__.py").touch()
@@ -84,7 +84,7 @@ def engine(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path, engine: Path) -> Panel:
-    """A panel with the results of a run and one seam corrected by hand on 1001, in front."""
+    """A panel with the results of a run and one seam corrected by hand on 1001; its window is active."""
     panel.session.open(facts, out)
     panel.session.take_results(read_run_results(out))
     panel.opening.choice = PlateChoice(facts.source)
@@ -97,7 +97,7 @@ def shot(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path, engine: Path)
 
 
 def correct(panel: Panel, frame: int, dx: float = 2) -> None:
-    """A person moves all points of the seam."""
+    """Move all points of the seam as a person."""
     panel.session.go_to(frame)
     document = panel.session.state.document
     assert document is not None
@@ -130,7 +130,7 @@ def test_what_teach_expects_is_known_when_the_shot_is_opened_again(
 def test_an_undone_teach_leaves_no_expected_errors_after_reopening(
     qtbot: QtBot, shot: Panel, facts: PlateFacts, out: Path
 ) -> None:
-    """At 1002 a key stands that was spread before: it is no sign that those of Teach stand."""
+    """The key at 1002 comes from an earlier spread, so it does not show that Teach's keys are still there."""
     session = shot.session
     session.start_project()
     session.keep_run()
@@ -234,7 +234,7 @@ def test_results_of_another_run_are_not_mixed_in(qtbot: QtBot, shot: Panel, engi
 
 
 def test_a_group_that_is_moved_meanwhile_is_reported(qtbot: QtBot, shot: Panel, engine: Path) -> None:
-    """What the models say went along: the answer is to another question."""
+    """The models' predictions moved along, so the answer belongs to another question."""
     shot.session.select("eye")
     qtbot.keyClick(shot.canvas, K.Key_G, CTRL)
     (engine / "wait").touch()
@@ -277,7 +277,7 @@ def test_a_hold_counts_as_one_correction() -> None:
 
 
 def begin_teaching(qtbot: QtBot, panel: Panel, engine: Path) -> None:
-    """Ctrl+T, with an engine that waits for `answer_now`."""
+    """Press Ctrl+T with an engine that waits for `answer_now`."""
     (engine / "wait").touch()
     qtbot.keyClick(panel.canvas, K.Key_T, CTRL)
     qtbot.waitUntil(lambda: panel.status.eta.text() == "looking at every pose", timeout=60_000)
@@ -394,7 +394,7 @@ def asks_of(engine: Path) -> list[dict[str, object]]:
 
 @pytest.fixture
 def training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where PyTorch is there."""
+    """Pretend that PyTorch is installed."""
     monkeypatch.setattr("rotopaint_ui.services.learner._PROBE", "")
 
 

@@ -86,7 +86,7 @@ def test_rows_of_shapes_show_their_own_errors_and_select(
 
 
 def test_colours_are_relative_in_bad_shots_and_absolute_in_good_ones() -> None:
-    """Errors of 4.0 to 5.9 px where 2.4 are bad: the tenth and the 95th percentile are 4.2 and 5.8."""
+    """Errors from 4.0 to 5.9 px, where 2.4 is bad: their 10th and 95th percentiles are 4.2 and 5.8."""
     bad_shot = scale_of([4.0 + 0.1 * k for k in range(20)] + [float("inf")], 2.4)
     assert (bad_shot.low, bad_shot.high) == pytest.approx((4.2, 5.8))
     assert [bad_shot.share(error) for error in (4.2, 5.0, 5.8, float("inf"))] == pytest.approx([0.0, 0.5, 1.0, 1.0])
@@ -125,7 +125,7 @@ def test_keys_differ_in_form_as_well_as_in_colour(timeline: Timeline, session: S
 
 
 def _extent(image: QImage, timeline: Timeline, frame: int, y: int, up: int) -> int:
-    """How many pixels on a row `up` pixels above a key's middle the key covers by half or more."""
+    """The number of pixels that a key covers by half or more in the row `up` pixels above its middle."""
     middle = int(timeline.x_of(frame + 0.5))
     row = [image.pixelColor(x, y - up) for x in range(middle - 12, middle + 13)]
     return sum(colour.lightness() > 60 for colour in row)

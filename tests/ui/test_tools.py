@@ -407,7 +407,7 @@ def test_the_clone_brush_is_as_wide_as_pixels_are(canvas: Canvas, session: ShotS
 
 
 def test_the_clone_brush_copies_from_another_frame(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
-    """Ctrl+click on 1001, drag on 1003; Ctrl+Shift+click copies the same place, to other frames than its own."""
+    """Ctrl+click on 1001, drag on 1003; Ctrl+Shift+click copies the same place to other frames."""
     said: list[str] = []
     session.message_sent.append(said.append)
     session.edits.made.append(said.append)  # the status says each step's name
@@ -431,7 +431,7 @@ def test_the_clone_brush_copies_from_another_frame(qtbot: QtBot, canvas: Canvas,
 
 
 def test_the_brush_brings_plate_and_clean_plate_back(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
-    """Chosen in the Seam tab, with size, hardness and opacity; Ctrl+click goes back to cloning."""
+    """Chosen in the Seam tab, with size, hardness and opacity; Ctrl+click switches back to cloning."""
     tab = SeamTab(session)
     qtbot.addWidget(tab)
     tab.show()

@@ -26,7 +26,7 @@ BOX = tuple(ControlPoint(x, y) for x, y in ((30.0, 30.0), (70.0, 30.0), (70.0, 6
 
 @pytest.fixture
 def drawn(qtbot: QtBot, panel: Panel, tmp_path: Path) -> Panel:
-    """A textured plate that moves to the right, a box drawn on its first frame and selected."""
+    """A textured plate that moves to the right, with a box drawn on its first frame and selected."""
     folder = tmp_path / "p"
     folder.mkdir()
     noise = np.random.default_rng(3).uniform(0, 255, (96, 160)).astype(np.float32)

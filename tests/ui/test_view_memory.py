@@ -20,7 +20,7 @@ from .mouse import LEFT, NONE
 
 
 def opened(qtbot: QtBot, facts: PlateFacts, out: Path, size: tuple[int, int] = (1000, 700)) -> Panel:
-    """A panel with the shot and its project, as after opening a plate."""
+    """A panel after opening a plate with its project."""
     panel = Panel(FakeHost())
     qtbot.addWidget(panel)
     panel.resize(*size)
@@ -59,7 +59,7 @@ def test_a_shot_is_looked_at_as_it_was_left(qtbot: QtBot, facts: PlateFacts, out
 
 
 def test_panes_keep_the_sizes_that_a_person_set(qtbot: QtBot, facts: PlateFacts, out: Path) -> None:
-    """The timeline made higher and the inspector wider by a drag of the lines beside them."""
+    """Dragging the handles beside them makes the timeline higher and the inspector wider."""
     first = opened(qtbot, facts, out, (1400, 1000))
     for splitter, by in ((first._widgets.rows, QPoint(0, -70)), (first._widgets.columns, QPoint(-50, 0))):
         line = splitter.handle(1)

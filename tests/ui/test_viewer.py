@@ -139,7 +139,7 @@ def test_outlines_of_shapes_that_stand_still_are_the_same_objects(session: ShotS
 
 
 def test_a_hardly_visible_third_is_boxed_until_it_is_settled(canvas: Canvas, session: ShotSession) -> None:
-    """The seam runs from (10, 10) to (50, 50) or so: its right third is the upper or the lower one as well."""
+    """The seam runs from about (10, 10) to (50, 50), so its right third is also its lower third."""
     canvas.overlay = Overlay(landmarks=False)
     plain = grabbed(canvas)
     session.run = RunRecord(errors={session.frame: {"seam": 1.0}}, unseen={session.frame: {"seam": "right third"}})
@@ -236,7 +236,7 @@ def test_the_onion_skin_shows_the_keys_before_and_after(canvas: Canvas, session:
 
 
 def test_seams_and_mattes_differ_for_people_who_see_two_primaries() -> None:
-    """Simulated after Machado, Oliveira and Fernandes (2009), severity 1, in linear light."""
+    """Dichromacy is simulated after Machado, Oliveira and Fernandes (2009), severity 1, in linear light."""
     kinds = {
         "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
         "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
@@ -256,13 +256,13 @@ def test_seams_and_mattes_differ_for_people_who_see_two_primaries() -> None:
 
 
 def luminance(linear: np.ndarray) -> float:
-    """Of linear sRGB."""
+    """Luminance of linear sRGB."""
     return float(linear @ (0.2126, 0.7152, 0.0722))
 
 
 @pytest.mark.parametrize("skin", ["#f2c9a5", "#e8b98f", "#c68a5e", "#8a5a3c", "#f7dfc8"])
 def test_lines_read_on_any_skin_by_their_dark_edge(skin: str) -> None:
-    """WCAG's contrast of a line against the edge beside it, which is black of 170/255 over the skin: at least 3."""
+    """WCAG's contrast of a line to its edge (black with alpha 170/255 over the skin) is at least 3."""
 
     def linear(colour: QColor, share: float = 1.0) -> np.ndarray:
         code = share * np.array([colour.redF(), colour.greenF(), colour.blueF()])
