@@ -1,4 +1,4 @@
-"""What tests share: where the shared test data lies, Qt without a display, and a made-up puppet with its pack."""
+"""What tests share: the place of the shared test data, Qt without a display, and a synthetic puppet with its pack."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The shared test data beside the checkout; tests that need it are skipped where it is absent."""
+    """The shared test data beside the checkout; tests that need it are skipped where it is missing."""
     if not SHARED.is_dir():
         pytest.skip("the shared test data is not beside this checkout")
     return SHARED
@@ -31,7 +31,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def puppet() -> ModuleType:
-    """Draws plates of a made-up puppet, and makes the pack that sees it (`pipeline/puppet.py`)."""
+    """Draws plates of a synthetic puppet, and makes the pack that detects it (`pipeline/puppet.py`)."""
     return module_at(Path(__file__).parent / "pipeline" / "puppet.py")
 
 

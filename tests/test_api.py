@@ -28,7 +28,7 @@ NOTEBOOK = PAGE.with_name("show_to_pack.ipynb")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two frames of the sample in which the page's examples have run, one after the other."""
+    """A folder with two frames of the sample in which the page's examples have run in order."""
     place = tmp_path_factory.mktemp("api")
     for frame in (1001, 1002):
         (place / f"plate.{frame}.exr").symlink_to(find_sample() / f"plate.{frame}.exr")
@@ -82,7 +82,7 @@ def test_the_example_that_trains_fits() -> None:
 
 @pytest.fixture
 def show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The notebook's show: three times two frames of the sample; the pack that it trains is the one that ships."""
+    """The notebook's show: three shots of two sample frames; its trained pack is replaced by the shipped one."""
     truth = document.read(find_sample() / "truth.roto.json")
     for shot in ("sh010", "sh020", "sh030"):
         (tmp_path / shot).mkdir()
@@ -106,7 +106,7 @@ def test_the_notebook_goes_from_a_show_to_a_traced_shot(show: Path) -> None:
 
 
 def test_the_notebook_shows_what_its_cells_gave() -> None:
-    """`scripts/notebook.py` writes the outputs; a cell that defines, or only renders, has none."""
+    """`scripts/notebook.py` writes the outputs; cells that only define or render have none."""
     cells = [cell for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
     shown = [each for cell in cells for each in cell["outputs"]]
     texts = "".join("".join(each.get("text", each.get("data", {}).get("text/plain", ""))) for each in shown)

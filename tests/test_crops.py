@@ -69,7 +69,7 @@ def test_outside_the_plate_its_edge_goes_on() -> None:
 @pytest.mark.parametrize("side", [20.0, 33.0, 46.0, 92.0, 131.0, 190.0])
 @pytest.mark.parametrize("x", [200.0, 200.3, 201.0, 201.9, 203.4])
 def test_a_ramp_is_read_exactly_to_the_rim_of_a_crop(side: float, x: float) -> None:
-    """Means of blocks and samples between pixels keep a linear picture, if they read beyond the crop's rim."""
+    """Block means and samples between pixels keep a linear picture, if pixels beyond the crop's edge are read."""
     rows, columns = np.mgrid[:400, :420] + 0.5
     plate = np.repeat((3.0 * columns - 2.0 * rows)[:, :, None], 3, axis=2).astype(np.float32)
     crop = Crop(x, 198.7, side)

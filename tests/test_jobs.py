@@ -13,7 +13,7 @@ from rotopaint_ai.jobs import Cancel
 
 
 def test_a_signal_in_the_middle_of_a_stop_stops_as_well() -> None:
-    """A handler runs between any two steps of the thread that it interrupts, also of one that just asks to stop."""
+    """A handler can run between any two steps of the thread that it interrupts, even while that requests a stop."""
     cancel, asked = Cancel(), []
 
     def interrupt(frame: FrameType, event: str, argument: object) -> None:

@@ -38,7 +38,7 @@ def test_a_second_one_is_refused_until_the_first_lets_go(
 def test_a_living_owner_in_another_container_of_the_same_name_keeps_its_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its process number names nobody here, and the library must know that this says nothing."""
+    """Its process number belongs to no process here, which must not count as evidence."""
     refuse_flock(monkeypatch, errno.ENOLCK)
     gone = subprocess.Popen(["true"])
     gone.wait()

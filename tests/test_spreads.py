@@ -1,4 +1,4 @@
-"""The table of ways for a correction to spread, and that what a new row says is all that is needed."""
+"""The table of methods to spread a correction: a new row is all that a new method needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def document(keys: dict[int, Key]) -> RotoDocument:
 
 
 def copied(predicted: RotoDocument, document: RotoDocument, frame: int, first: int, last: int) -> Keys:
-    """The corrected key itself in every frame of the range."""
+    """A method that copies the corrected key to every frame of the range."""
     points = document.shape("seam").keys[frame].points
     return {"seam": {each: Key(points, "propagated") for each in range(first, last + 1) if each != frame}}
 

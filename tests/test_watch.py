@@ -1,4 +1,4 @@
-"""What a person at a terminal, a log and a machine are told of work that goes on."""
+"""What a terminal, a log and a machine are told about running work."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_nothing_is_counted_down_where_all_is_done() -> None:
 
 
 def test_the_time_to_go_follows_from_the_share_that_is_over() -> None:
-    """By hand: 55 % in 50 seconds leave 41."""
+    """By hand: 55 % in 50 seconds leave 41 seconds."""
     left = ClockOfShares(clock := _Clock())
     assert left.left_s(0.05) is None  # too early to tell
     clock.now += 50

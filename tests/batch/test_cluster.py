@@ -1,4 +1,4 @@
-"""A show on Dask: the engine's workers do it, die, are withdrawn and come back, and nothing is lost."""
+"""A show on Dask: workers do its tasks, crash, are withdrawn and return, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TASKS = (BatchTask(SHOT, "track"), *PAINT, BatchTask(SHOT, "gather", None, tuple
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """Two workers in processes of their own, which import this file."""
+    """Two workers in processes of their own that import this file."""
     paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
     before, os.environ["PYTHONPATH"] = os.environ.get("PYTHONPATH", ""), paths
     try:
@@ -65,7 +65,7 @@ def test_our_own_workers_are_never_paused_for_their_memory(client: Any) -> None:
 
 
 def test_dask_prints_nothing() -> None:
-    """In a process of its own, where Dask is imported for the first time."""
+    """Runs in a new process, where Dask is imported for the first time."""
     program = (
         "import logging; from rotopaint_ai.batch import cluster\n"
         "with cluster._quiet_logs():\n"
@@ -84,7 +84,7 @@ def _log(task: BatchTask) -> Path:
 
 
 def count(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
-    """Leave a line for each attempt, and tell it."""
+    """Log each attempt in a file, and send an event."""
     with _log(task).open("a") as stream:
         print(os.getpid(), file=stream)
     sink(Event("progress", {"done": 1, "total": 1, "eta_s": 0.0}))
@@ -100,7 +100,7 @@ def die_once(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
 
 
 def die_always(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
-    """Every worker that does range 3 is killed in the middle of it."""
+    """Kill every worker that does range 3."""
     facts = count(task, sink, cancel)
     if task.frames == FrameRange(3, 3):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -109,7 +109,7 @@ def die_always(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]
 
 
 def stumble(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
-    """Range 2 cannot be done."""
+    """Fail on range 2."""
     count(task, sink, cancel)
     if task.frames == FrameRange(2, 2):
         raise OSError(28, "No space left on device", "clean/plate.0002.exr")
@@ -117,12 +117,12 @@ def stumble(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
 
 
 def never_begin(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
-    """What no attempt foresees, as where a worker lacks a package."""
+    """Raise an error that no attempt expects, as where a worker lacks a package."""
     raise ModuleNotFoundError("No module named 'cv2'")
 
 
 def linger(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
-    """Works until it is asked to stop."""
+    """Work until a stop is requested."""
     count(task, sink, cancel)
     while True:
         time.sleep(0.01)
@@ -130,7 +130,7 @@ def linger(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
 
 
 def of(out: Path | str, n: int = 6) -> tuple[BatchTask, ...]:
-    """The tasks of a shot of so many ranges whose folder is `out`."""
+    """The tasks of a shot with `n` ranges and the folder `out`."""
     shot = replace(SHOT, job=replace(SHOT.job, out=str(out)))
     track, like, *_, gather = (replace(task, shot=shot) for task in TASKS)
     paint = [replace(like, frames=FrameRange(at, at)) for at in range(1, n + 1)]
@@ -161,7 +161,7 @@ def test_a_killed_worker_loses_only_its_task(client: Any, tmp_path: Path) -> Non
 
 
 def test_a_task_that_kills_its_workers_is_abandoned_alone(client: Any, tmp_path: Path) -> None:
-    """Dask blames a worker's death on all that it had in its queue, here most of the ranges."""
+    """Dask blames a worker's death on all tasks in its queue, here most of the ranges."""
     told, notes, tasks = list[Event](), TaskNotes(tmp_path / "notes"), of(tmp_path, 40)
     work_on(client, tasks, notes, die_always, told.append, Cancel())
     lost = tasks[3]
@@ -174,7 +174,7 @@ def test_a_task_that_kills_its_workers_is_abandoned_alone(client: Any, tmp_path:
 
 
 def test_a_noted_task_is_done_even_if_its_worker_died_unheard(tmp_path: Path) -> None:
-    """As Dask has it then: the future has ended, and is lost by the time somebody looks."""
+    """As in Dask: the future has ended, but its result is lost when somebody asks for it."""
     notes, tasks, asked = TaskNotes(tmp_path), of(tmp_path, 1), list[str]()
 
     class Lost:
@@ -202,7 +202,7 @@ def test_a_noted_task_is_done_even_if_its_worker_died_unheard(tmp_path: Path) ->
 
 
 def test_a_worker_that_dies_at_its_start_is_replaced() -> None:
-    """Dask's nanny gives up such a one."""
+    """Dask's nanny gives up on such a worker."""
 
     class Given:
         name = "failed"
@@ -246,7 +246,7 @@ def test_a_show_that_is_stopped_stops_its_workers(client: Any, tmp_path: Path) -
 
 
 def _eventually(holds: Any) -> bool:
-    """Whether something comes true; pytest's own limit ends what never does."""
+    """Wait until something is true; pytest's time limit ends a wait in vain."""
     while not holds():
         time.sleep(0.02)
     return True

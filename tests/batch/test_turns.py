@@ -1,4 +1,4 @@
-"""Which task goes first: shots in turn, the show's end stage by stage, what people prefer before all."""
+"""Which task starts first: shots alternate, the show ends stage by stage, and people's priorities come before all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def chain(name: str, n_ranges: int = 2, priority: int = 0) -> list[BatchTask]:
 
 
 def makespan(tasks: Sequence[BatchTask], n_workers: int) -> float:
-    """Seconds until all is done by workers that always take the ready task of the highest priority."""
+    """Seconds until all tasks are done by workers that always take the ready task with the highest priority."""
     order, ready, busy, now = Turns(tasks, n_workers), list[tuple[float, int, BatchTask]](), [], 0.0
     number = itertools.count()
 
@@ -79,8 +79,11 @@ def test_preferred_shots_go_first_and_whole() -> None:
 
 
 def test_the_end_of_a_show_leaves_few_workers_idle() -> None:
-    """By hand: both tracks, both ranges of one shot, of the other, both gathers: 1 + 2 + 2 + 1 s on two workers. A shot
-    after the other it is 7: one worker gathers the first from 3 to 4, ends the second's ranges at 6, gathers till 7."""
+    """By hand: both tracks, the ranges of one shot, those of the other, both gathers: 1 + 2 + 2 + 1 s on two workers.
+
+    Shot after shot it takes 7 s: one worker gathers the first shot from 3 to 4, its partner ends the second's ranges at
+    6, and the last gather ends at 7.
+    """
     tasks = [task for name in "ab" for task in chain(name)]
     assert makespan(tasks, 2) == 6.0
 

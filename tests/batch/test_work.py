@@ -47,7 +47,7 @@ TASKS = (
 
 
 class Done:
-    """Does nothing for some milliseconds, and counts; `moods` says which attempts at a task fail."""
+    """A fake engine that sleeps for some milliseconds and counts; `moods` gives the attempts of a task that fail."""
 
     def __init__(self, moods: Mapping[str, int] | None = None) -> None:
         self.count: Counter[str] = Counter()
@@ -147,7 +147,7 @@ def test_another_job_is_another_task(tmp_path: Path) -> None:
 
 @pytest.fixture
 def show(puppet: ModuleType, puppet_pack: Path, tmp_path: Path) -> Path:
-    """Two shots that can be done, one of them with a broken frame, and one whose plates are not there."""
+    """Two shots that can be done, one of them with a broken frame, and one whose plates are missing."""
     puppet.make_plates(tmp_path / "a", range(1001, 1007))
     puppet.make_plates(tmp_path / "b", range(1001, 1004))
     broken = tmp_path / "b/plate.1002.exr"
@@ -285,7 +285,7 @@ def test_a_farm_continues_past_a_broken_frame_and_a_failed_shot(show: Path, caps
 
 
 def _once(show: Path, puppet_pack: Path, **settings: object) -> list[BatchTask]:
-    """The tasks of a show of one shot, with a pack of its own that tests may change."""
+    """The tasks of a show with one shot and a pack that tests may change."""
     pack = show.parent / "pip"
     if not pack.exists():
         shutil.copytree(puppet_pack, pack)

@@ -28,7 +28,7 @@ def test_a_machine_says_what_it_is() -> None:
 
 
 def test_unreadable_machine_facts_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on ARM servers, whose kernel names the caches and not their sizes."""
+    """For example on ARM servers, whose kernel names caches without their sizes."""
     for index, files in (("index0", {"level": "1", "type": "Data", "size": "32K"}), ("index1", {"level": "2"})):
         (tmp_path / index).mkdir()
         for name, text in files.items():

@@ -1,4 +1,4 @@
-"""The simulated artist: keys, gestures and harm of a shot whose errors are known."""
+"""The simulated artist: keys, gestures and harm in a shot with known errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = ("a", "b", "c", "d")
 
 
 def shot(off: dict[int, float]) -> RotoDocument:
-    """A level seam of 60 px in a face that stands still but for a landmark, so that every frame is a pose."""
+    """A level seam of 60 px in a face where only one landmark moves, so that every frame is another pose."""
     corners = [(0, 0), (100, 0), (100, 100)]
     marks = {
         f: (*(Landmark(x, y, 1.0) for x, y in corners), Landmark(0.0, 100.0 + 3 * k, 1.0)) for k, f in enumerate(FRAMES)
@@ -50,7 +50,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_an_artist_keys_what_is_wrong_and_looks_where_the_tool_says(
     keys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two frames lie off; the run knows of one, and doubts a right one the most: three looks, and one by luck."""
+    """Two frames are wrong; the run suspects one of them, and most of all a right one: three looks, one by luck."""
     (tmp_path / "run").mkdir()
     documents.write(tmp_path / "run" / "shapes.roto.json", shot(WRONG))
     documents.write(tmp_path / "truth.roto.json", shot({}))

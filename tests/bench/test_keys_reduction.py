@@ -1,4 +1,4 @@
-"""The measurement of key reduction: its bound is one, and it tells what plain thinning gives away."""
+"""The benchmark of key reduction: its bound is a true bound, and it shows the cost of simple thinning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def parabola(n: int) -> RotoShape:
 
 
 def test_the_bound_is_that_of_free_lines() -> None:
-    """0.02 t^2 leaves the best line by 0.02 h^2 / 8: 14 frames at 0.5 px, 141 frames in ten of them and a rest."""
+    """0.02 t^2 deviates from its best line over h frames by 0.02 h^2 / 8: 14 frames at 0.5 px, of which 141 frames make
+    ten and a rest."""
     assert keys_reduction.least(parabola(141), 0.5) == 11
     assert keys_reduction.least(parabola(142), 0.5) == 12
 

@@ -1,4 +1,4 @@
-"""Label errors injected into the stage's own sample shot: what was done is listed truly, and mining finds it."""
+"""Label errors injected into the stage's sample shot: the list of them is true, and mining finds them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHAPES = ("eye_right", "eye_left", "mouth_outer", "seam_bridge")
 
 @pytest.fixture(scope="module")
 def good() -> JoinedTakes:
-    """Four shapes and the landmarks of the sample shot, as the stage drew them."""
+    """Four shapes and the landmarks of the sample shot, as the stage wrote them."""
     whole = join_sources((SAMPLE / "truth.roto.json",), str(SAMPLE / "plate.####.exr"))
     rows = [
         replace(row, truth=replace(row.truth, shapes={name: row.truth.shapes[name] for name in SHAPES}))
@@ -96,7 +96,7 @@ def test_a_shape_that_comes_a_frame_late_is_named(good: JoinedTakes) -> None:
 
 
 def _late(plan: ShapePlan, rows: np.ndarray) -> ShapePlan:
-    """A plan whose shape stands, in some rows, where it was the row before."""
+    """A plan whose shape repeats the row before in some rows."""
     points = plan.points_FP6.copy()
     points[rows] = plan.points_FP6[rows - 1]
     return replace(plan, points_FP6=points)

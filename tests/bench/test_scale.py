@@ -37,7 +37,7 @@ def test_a_link_is_learned_from_sums() -> None:
 
 
 def _measured(ranks: int, **steps_s: list[list[float]]) -> RankTimes:
-    """One round; seconds of each rank's steps, of which half is the processor's."""
+    """One round: seconds of each rank's steps, half of them processor time."""
     link = Link(1e-3, 1e8)
     taken = {name: np.array([[[(s, s / 2) for s in row] for row in rows]]) for name, rows in steps_s.items()}
     return RankTimes(ranks, 1_000_000, taken, {b: link.all_reduce_s(b, ranks) for b in (8, 1_000_000)})

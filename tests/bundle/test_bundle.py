@@ -1,7 +1,7 @@
-"""The bundle of `scripts/bundle` in a root that holds no Python: the demo, a movie, an artist's way through the sample.
+"""The bundle of `scripts/bundle` in a root without Python: the demo, a movie, an artist's way through the sample.
 
-`ROTOPAINT_BUNDLE` names the unpacked folder; `scripts/bundle` runs this before it packs. The mouse and the keys are
-xdotool's, the screen is Xvfb's, and what was done is read from the files that the program wrote.
+`ROTOPAINT_BUNDLE` names the unpacked folder; `scripts/bundle` runs this before it packs. Mouse and keys come from
+xdotool, the screen is Xvfb, and results are read from the files that the program wrote.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Root:
     path: Path
 
     def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
-        """The bundle's program in that root, with nothing else in its environment."""
+        """Start the bundle's program in that root, with an otherwise empty environment."""
         mounts = [f"mount --rbind /{name} {self.path}/{name}" for name in BOUND if Path("/", name).exists()]
         mounts += [f"mount --bind {BUNDLE} {self.path}/opt/rotopaint"]
         told = {"HOME": "/tmp/home", "PATH": "/usr/bin", **environment}
@@ -66,7 +66,7 @@ def root(tmp_path: Path) -> Root:
 
 @pytest.fixture
 def display() -> Iterator[str]:
-    """A screen of 1600 x 1000 that nobody sees; it stays when xdotool leaves, or the program would find it closed."""
+    """A virtual screen of 1600 x 1000, which stays open when xdotool exits."""
     read, write = os.pipe()
     command = ["Xvfb", "-displayfd", str(write), "-screen", "0", "1600x1000x24", "-nolisten", "tcp", "-noreset"]
     server = subprocess.Popen(command, pass_fds=(write,), stderr=subprocess.DEVNULL)
@@ -97,9 +97,9 @@ class Hand:
             time.sleep(0.5)
 
     def press_until(self, what: str, holds: Callable[[], object], key: str) -> None:
-        """Press a key, again after a minute, until something holds: a program that starts may miss the first.
+        """Press a key, and again every minute, until something is true: a starting program may miss the first press.
 
-        Not sooner: F5 in a run stops it.
+        Not sooner, because F5 during a run stops it.
         """
         end = time.monotonic() + PATIENCE_S
         while not holds():
@@ -110,7 +110,7 @@ class Hand:
                 time.sleep(0.5)
 
     def wait(self, what: str, holds: Callable[[], object]) -> None:
-        """Wait until something holds; the program must live meanwhile."""
+        """Wait until something is true; the program must stay alive meanwhile."""
         end = time.monotonic() + PATIENCE_S
         while not holds():
             if self.process.poll() is not None:
@@ -146,7 +146,7 @@ def test_a_movie_is_traced_where_there_is_no_python(root: Root) -> None:
 
 
 def test_an_artist_goes_through_the_sample_shot(root: Root, display: str) -> None:
-    """Run, go to the worst frame, nudge a shape, export, leave: the corrected key stands in the project."""
+    """Run, go to the worst frame, nudge a shape, export, quit: the corrected key is in the project."""
     out = root.path / "tmp" / "out"
     process = root.start("panel", "/tmp/shot", "--out", "/tmp/out", DISPLAY=display)
     hand = Hand(display, process)
@@ -171,14 +171,14 @@ def test_an_artist_goes_through_the_sample_shot(root: Root, display: str) -> Non
 
 
 def _largest_error(run: dict[str, Any]) -> int:
-    """The frame where a seam's expected error is largest, which N goes to."""
+    """The frame with the largest expected error of a seam, which N goes to."""
     seams = [column for column, name in enumerate(run["errors"]["shapes"]) if run["shapes"][name]["role"] == "seam"]
     rows = run["errors"]["by_frame"]
     return int(max(rows, key=lambda frame: max(rows[frame][column] for column in seams)))
 
 
 def _keys(out: Path) -> set[tuple[str, int, str]]:
-    """Shape, frame and source of every key in the project that the panel keeps; none where it is being written."""
+    """Shape, frame and source of every key in the panel's project; none while it is being written."""
     try:
         project = Project.open(out / "plate.rotopaint", write=False)
     except ProjectError:

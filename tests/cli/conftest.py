@@ -1,4 +1,4 @@
-"""The line's made-up puppet, for commands."""
+"""The synthetic puppet of `pipeline/puppet.py`, for commands."""
 
 from __future__ import annotations
 

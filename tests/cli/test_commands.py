@@ -104,7 +104,8 @@ JOB = RunJob("a plate.####.exr", "out", ("10,20,30,40",), resume=True)
     ],
 )
 def test_the_command_that_a_run_notes_is_the_same_job(job: RunJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a page shows is typed again: a box that hangs over the plate's left edge and frames below 0 as well."""
+    """The command on the report page can be typed again, also for a box over the plate's left edge and frames below
+    0."""
     seen = list[RunJob]()
 
     def take(job: RunJob, *, events: bool) -> int:
@@ -217,7 +218,7 @@ def test_altered_pack_is_refused(
 
 
 def _waiting_at(n: int, arguments: list[str]) -> subprocess.Popen[str]:
-    """A run that goes on behind its n-th event when it is sent a line; that many lines of it have been read."""
+    """A run that waits at its n-th event until it gets a line; its first n lines have been read."""
     process = subprocess.Popen(
         told_command.command([*arguments, "--events"], at=f"n == {n}", deed=told_command.WAIT),
         stdin=subprocess.PIPE,
@@ -253,7 +254,7 @@ def test_interrupt_stops_cleanly_and_resume_goes_on(puppet: ModuleType, pack: Pa
 def test_while_arguments_are_read_the_stop_signal_ends_the_process(
     plates: str, shapes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """One of them may be a pipe that nobody writes into, where nothing would look whether a stop was asked for."""
+    """An argument may be a pipe that nobody writes to, where a stop request would never be checked."""
     read, seen = formats.read, []
 
     def look(*given: object, **more: object) -> object:
@@ -294,7 +295,7 @@ def test_a_document_without_shapes_has_no_matte(
 
 
 def test_mattes_of_any_name_are_written_once_each(shapes: Path, tmp_path: Path) -> None:
-    """Names that artists give: two words, one that differs in case, the name of the file that holds all."""
+    """Artists' names: two words, two that differ only in case, and the name of the file with all mattes."""
     document = json.loads((shapes / "shapes.roto.json").read_text(encoding="utf-8"))
     first = document["shapes"][0]
     names = ["brow left", "Brow_Left", "all", "../up", "a/b"]
@@ -345,7 +346,7 @@ def test_plates_are_never_written_over(
     capsys: pytest.CaptureFixture[str],
     command: str,
 ) -> None:
-    """The clean plates of one pass are the plates of the next, and --out is still the same folder."""
+    """The clean plates of one pass are the plates of the next, with the same --out."""
     pattern = puppet.make_plates(tmp_path / "clean", range(1001, 1003))
     before = {path.name: path.read_bytes() for path in (tmp_path / "clean").iterdir()}
     (tmp_path / "link").symlink_to(tmp_path)
@@ -496,7 +497,7 @@ def test_plates_and_frames_are_named_as_artists_name_them(
 
 
 def test_a_pattern_that_the_shell_has_made_into_files_is_the_plate_again(tmp_path: Path) -> None:
-    """Unquoted, `plate.*.exr` reaches the program as names of files."""
+    """A shell expands an unquoted `plate.*.exr` to the names of files."""
     for frame in (*range(1001, 1005), 1010):
         (tmp_path / f"plate.{frame}.exr").touch()
     shapes = tmp_path / "shapes.roto.json"
@@ -568,7 +569,7 @@ def test_a_stopped_conversion_leaves_nothing_beside(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell that closes descriptors")
 def test_closed_output_streams_are_no_error(shapes: Path, tmp_path: Path) -> None:
-    """`2>&-` ended in "Please send us"; a file that is opened later would have taken the place of a closed stream."""
+    """`2>&-` used to end in "Please send us"; and a file opened later would have got the closed stream's number."""
     words = [sys.executable, "-m", "rotopaint_ai", "convert", str(shapes / "shapes.roto.json"), str(tmp_path / "a.nk")]
     done = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *words], cwd=ROOT, check=False)
     assert done.returncode == 0
@@ -580,6 +581,6 @@ def test_closed_output_streams_are_no_error(shapes: Path, tmp_path: Path) -> Non
 def test_clean_wants_to_know_where_the_seams_are_by_shapes_mattes_or_a_project(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], source: list[str]
 ) -> None:
-    """None of the files is there: a command that knows what to look for says so of the plates."""
+    """No file exists here: with shapes, mattes or a project given, the command complains of the plates instead."""
     assert main(["clean", str(tmp_path / "none.####.exr"), *source, "--out", str(tmp_path / "out")]) == 2
     assert ("needs SHAPES" in capsys.readouterr().err) == (not source)

@@ -24,7 +24,8 @@ def _commands() -> list[list[str]]:
 
 @pytest.fixture
 def show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the commands name: a plate, two shots with an artist's script, and the pack that training would make."""
+    """The files that the commands name: a plate, two shots with an artist's script, and the pack that training would
+    make."""
     for place in (".", "sh010", "sh020"):
         (tmp_path / place).mkdir(exist_ok=True)
         for frame in (1001, 1002):

@@ -17,7 +17,7 @@ from rotopaint_ai.inference.pack import load_pack
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """`rotopaint` as a farm's workers call it, which notes its words; what learns is stood in for by a copied pack."""
+    """`rotopaint` as farm workers call it; logs its arguments, and trains by copying a pack."""
     launcher = tmp_path / "rotopaint"
     paths = os.pathsep.join(path for path in sys.path if path)
     launcher.write_text(
@@ -100,7 +100,7 @@ def test_options_of_the_template_want_it(tmp_path: Path, capsys: pytest.CaptureF
 def test_places_hold_from_wherever_a_task_begins_and_other_words_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Folders called as commands are, places that are not there yet, a licence with a stroke in it."""
+    """Folders named like commands, places that do not exist yet, a licence with a slash."""
     monkeypatch.chdir(tmp_path)
     for name in ("train", "evaluate", "auto"):
         (tmp_path / name).mkdir()

@@ -1,6 +1,6 @@
-"""A pack made to hang, to ask for all memory or to end its process: refused or stopped in one line.
+"""A pack made to hang, to take all memory or to end its process: refused or stopped in one line.
 
-No verdict here depends on speed: what is waited for never comes, or comes whatever it takes.
+No result depends on speed: what a test waits for never comes, or comes after any time.
 """
 
 from __future__ import annotations

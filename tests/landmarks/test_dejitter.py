@@ -82,7 +82,7 @@ def test_noise_falls_where_a_held_face_is_carried_by_the_camera() -> None:
 
 @pytest.mark.parametrize("announced", [0.6, 1.25, 3.0])
 def test_nothing_lags_at_a_face_swap(announced: float) -> None:
-    """A mouth of ten landmarks jumps by 8 pixels half way; less than 3 % of the jump may leak to other frames."""
+    """A mouth of ten landmarks jumps by 8 pixels midway; less than 3 % of the jump may leak to other frames."""
     rest = face()
     rest[:10] = face(5, 10) / 6 + 120
     open_mouth = rest.copy()

@@ -190,7 +190,7 @@ def test_a_face_is_proposed_anywhere_on_the_plate() -> None:
 
 
 def test_a_face_is_looked_for_from_edge_to_edge() -> None:
-    """By hand: sides of 180, 110 and 66 px about half a side apart are 3 x 1, 6 x 3 and 11 x 5 crops."""
+    """By hand: sides of 180, 110 and 66 px, about half a side apart, are 3 x 1, 6 x 3 and 11 x 5 crops."""
     crops = _crop_grid(400, 200)
     for side, n in ((180, 3), (110, 18), (66, 55)):
         found = [crop for crop in crops if crop.side == pytest.approx(side)]
@@ -264,13 +264,13 @@ def test_a_shot_on_which_the_model_is_blind_from_the_start_shows_no_face() -> No
 
 
 def test_what_is_found_after_the_face_was_lost_answers_for_itself() -> None:
-    """For example the next shot's pictures after a cut that was not split."""
+    """For example the next shot after a cut at which the plate was not split."""
     assert doubted([True] * 9 + [None] + [False] * 3, 0.05) == [False] * 9 + [True] * 4
     assert doubted([True] * 9 + [None] + [False] * 3 + [True], 0.05)[-1] is False
 
 
 def test_neighbouring_crops_are_read_until_most_exposures_show_a_face() -> None:
-    """Whatever the other frames show, the median of eight would then not exceed the limit."""
+    """From then on the median of eight cannot exceed the limit, whatever the other frames show."""
     asked: list[int] = []
 
     def model(crops: Picture) -> tuple[Picture, Picture, Picture]:

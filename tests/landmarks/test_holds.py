@@ -72,7 +72,7 @@ def test_a_face_that_disappears_is_not_a_hold() -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("blur", [1.0, 2.0, 4.0])
 def test_a_picture_that_comes_out_of_a_blank_frame_is_not_a_hold(seed: int, blur: float) -> None:
-    """A blank frame and one of plain grain are no hold, or a face lost in the one would not be searched in the
+    """A blank frame and one of pure grain are no hold; otherwise a face lost in one would not be searched in the
     other."""
     blank = np.full((200, 200), 90, np.float32)
     assert not compare(blank, 90 + grain(seed, 30.0, blur)).is_held
@@ -189,7 +189,7 @@ def test_single_blocks_are_rated_by_their_f_values() -> None:
 def test_one_region_that_moves_or_all_that_drift_is_motion(
     moved: float, drifted: float, shift_px: float, is_held: bool
 ) -> None:
-    """In shares of the limits."""
+    """The numbers are shares of the limits."""
     change = PictureChange(moved * holds.MOVED, drifted * holds.DRIFTED, shift_px * holds.LEAST_SHIFT_PX, 0.0)
     assert change.is_held is is_held
 

@@ -30,7 +30,7 @@ def marks() -> SharedMarks:
 
 
 def expected(marks: SharedMarks, off: complex = 0) -> ExpectedMarks:
-    """Each mark moved by the head's motion, and `off` moved by this error."""
+    """Each mark moved by the head's motion plus the error `off`."""
     first = np.array([(at - MIDDLE - 3 * k) / MOTIONS[k] + MIDDLE for at, k in zip(marks.at, marks.hold)])
     middle = np.array([first[marks.mark == n].mean() for n in range(marks.count)])
     at = np.array([moved(middle, k) for k in range(5)]) + off

@@ -80,7 +80,7 @@ def test_a_hold_that_shows_nothing_has_no_marks() -> None:
 
 
 def test_a_feature_that_a_hold_shows_twice_is_no_mark_there() -> None:
-    """Two features of one hold that are matched to the same feature elsewhere."""
+    """Two features of one hold match the same feature elsewhere."""
     ties = np.array([(0, 1), (1, 2), (3, 1), (4, 5), (6, 7), (7, 8), (8, 9)])
     hold, at = np.array([0, 1, 2, 0, 1, 2, 0, 1, 2, 3]), np.arange(10) + 0j
     marks = _marks_of_ties(_components(10, ties), hold, at)

@@ -1,4 +1,4 @@
-"""What the live engine answers to a panel: drags, crops, looks, and what it refuses."""
+"""The live engine's answers to a panel: drags, crops, looks, and refusals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LIP = slice(2, 4)
 
 
 def nose_moves_the_lip(landmarks: Any) -> Any:
-    """Points (2, 6, 6) of both rows: those of the lip go twice as far as the nose, all others stay."""
+    """Points (2, 6, 6) of both rows: the lip's move twice as far as the nose, all others stay."""
     points = np.zeros((2, 6, 6))
     points[:, LIP, :2] = 2 * landmarks[:, 1:2]
     return points, None
@@ -48,7 +48,7 @@ def engine(tmp_path: Path) -> LiveEngine:
 
 
 def drag(engine: LiveEngine, landmark: int, by: tuple[float, float]) -> tuple[dict[str, Any], Any]:
-    """The answer where one landmark goes, and how points go (6, 6). Names stand in another order than the sheet's."""
+    """The answer to a drag of one landmark, and the motion of the points (6, 6). Names are not in the sheet's order."""
     after = [list(row) for row in STILL]
     after[landmark] = [after[landmark][0] + by[0], after[landmark][1] + by[1]]
     order = (2, 0, 1)
@@ -103,7 +103,8 @@ def test_a_crop_is_its_corner_and_its_side(engine: LiveEngine, monkeypatch: pyte
 
 
 def test_pixels_are_shown_by_exposure_then_view_then_gamma() -> None:
-    """A stop less of 0.5 is 0.25: 1.055 * 0.25 ^ (1 / 2.4) - 0.055 = 0.537 in sRGB, and its root by a gamma of 2."""
+    """One stop less makes 0.5 to 0.25: 1.055 * 0.25 ^ (1 / 2.4) - 0.055 = 0.537 in sRGB, and its square root at gamma
+    2."""
     light = np.array([[[0.5, 4.0, np.nan]]], np.float32)
     view = DISPLAY["view"]
     srgb = 1.055 * 0.25 ** (1 / 2.4) - 0.055

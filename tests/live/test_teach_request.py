@@ -1,4 +1,4 @@
-"""What the live engine answers when a shot is to be taught."""
+"""The live engine's answer to a request of Teach."""
 
 from __future__ import annotations
 

@@ -16,5 +16,5 @@ def pack(puppet_pack: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def plates(puppet: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Twelve frames, every pose held for two."""
+    """Twelve frames; every pose is held for two."""
     return str(puppet.make_plates(tmp_path_factory.mktemp("plates")))

@@ -1,7 +1,8 @@
-"""A made-up puppet: four coloured discs for landmarks and a dark seam between two of them, and a pack that sees them.
+"""A synthetic puppet: four coloured discs for landmarks and a dark seam between two of them, and a pack that detects
+them.
 
 The pack's landmark model finds each disc as the centroid of its colour in the crop; the expected error grows when the
-colour is not there. The shape model is linear. Nothing here was learned.
+colour is absent. The shape model is linear. Nothing here was trained.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def _model(nodes: list[Any], constants: list[Any], inputs: list[Any], outputs: l
 
 
 def _landmark_model() -> Any:
-    """weight_l(pixel) = relu(mean of own channels - sum of the others - floor); landmarks are weighted mean places."""
+    """weight_l(pixel) = relu(mean of own channels - sum of the others - floor); a landmark is the weighted mean
+    position."""
     display = np.where(COLOURS > 0.5, 1.0, -1.0)  # one row per landmark
     scale = 1.0 / (COLOURS > 0.5).sum(axis=1)
     mix = (np.where(display > 0, scale[:, None], display)).T  # (3, 4)
@@ -143,7 +145,7 @@ def face_at(frame: int, width: int, height: int) -> tuple[float, float, float]:
 
 
 def draw(frame: int, width: int = 192, height: int = 120, *, with_puppet: bool = True) -> Array:
-    """A plate, scene-linear float32 (height, width, 3): puppet before a wall, with grain of its own in every frame."""
+    """A plate, scene-linear float32 (height, width, 3): the puppet before a wall, with new grain in every frame."""
     grain = np.random.default_rng(frame).normal(0, 0.004, (height, width, 3))
     ys, xs = np.mgrid[0:height, 0:width] + 0.5
     cx, cy, radius = face_at(frame, width, height)

@@ -24,7 +24,7 @@ SAMPLE = Path(__file__).resolve().parents[2] / "models" / "rotopaint_models" / "
 
 
 class Coloured:
-    """A detector that takes what is coloured for a face; `seen` frames of the shot, in the order they are looked at."""
+    """A detector that takes coloured areas for faces; `seen` has the frames in the order of calls."""
 
     size = (160, 96)
 
@@ -67,7 +67,7 @@ def test_the_found_face_is_followed_and_reported(
 
 
 def test_holds_stay_holds(plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every pose of the shot stands for two frames; that a box was found in the second must not tear them apart."""
+    """Every pose is held for two frames; a box found in the second frame of a hold must not split it."""
     monkeypatch.setattr(plans, "open_detector", lambda pack: Coloured())
     run(_job(plates, pack, tmp_path, "1001-1004"), lambda event: None, Cancel())
     marks = document.read(tmp_path / "shapes.roto.json").landmarks
@@ -87,7 +87,7 @@ def test_no_face_is_one_clear_line(plates: str, pack: Path, tmp_path: Path, monk
 def test_what_the_landmark_model_cannot_read_is_no_face(
     plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A ball that the detector takes for a face, in every frame."""
+    """In every frame the detector takes a ball for a face."""
     opened = plans.open_models
 
     def unsure(*given: Any, **named: Any) -> Models:
@@ -111,7 +111,7 @@ def test_what_the_landmark_model_cannot_read_is_no_face(
 
 @dataclass(frozen=True, slots=True)
 class _Unsure(LandmarkModel):
-    """A landmark model whose answers are made up."""
+    """A landmark model with given answers."""
 
     say: Callable[..., Detection]
 

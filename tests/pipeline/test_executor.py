@@ -23,7 +23,7 @@ FACE = Area(20.0, 40.0, 60.0, 90.0)
 
 
 class _Tracker:
-    """Looks at a face that stands still; settles each frame two frames later."""
+    """Sees a face that stands still; settles each frame two frames later."""
 
     def __init__(self) -> None:
         self.waiting: list[int] = []
@@ -77,7 +77,7 @@ def test_frames_are_read_near_where_the_face_was(tmp_path: Path) -> None:
 
 
 class _Wide(_Tracker):
-    """Looks at all of a frame, as a tracker does that has lost the face."""
+    """Reads whole frames, like a tracker that has lost the face."""
 
     def push(self, frame: Frame, ms: MutableMapping[str, float]) -> SettledFrames:
         frame.region(0, 0, 128, 128)
@@ -85,7 +85,7 @@ class _Wide(_Tracker):
 
 
 def test_a_file_that_is_another_one_when_more_of_it_is_wanted(tmp_path: Path) -> None:
-    """It is read anew; where it has gone, its frame fails alone."""
+    """It is read again; where it has disappeared, only its frame fails."""
     spec = OpenImageIO.ImageSpec(128, 128, 3, OpenImageIO.HALF)
     spec.attribute("compression", "zip")
 
@@ -122,7 +122,7 @@ def test_a_file_that_is_another_one_when_more_of_it_is_wanted(tmp_path: Path) ->
 
 
 def test_the_time_to_go_is_that_of_the_frames_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of ten frames were there before; the third and fourth took 3 s each, so six more take 18 s."""
+    """Two of ten frames were done before; the third and fourth took 3 s each, so the other six take 18 s."""
     clock = iter((100.0, 103.0, 106.0))
     monkeypatch.setattr("rotopaint_ai.pipeline.executor.time.monotonic", lambda: next(clock))
     eta = Eta(total=10, done=2)

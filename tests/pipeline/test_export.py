@@ -57,7 +57,8 @@ def test_every_format_asked_for_is_written_once(tmp_path: Path) -> None:
 
 
 def test_the_countdown_of_frames_ends_at_the_time_of_the_exports() -> None:
-    """By hand: 1,000 poses at 0.3 ms, Cryptomatte eight times as slow: the other worker has done by then."""
+    """By hand: 1,000 poses at 0.3 ms each, and Cryptomatte takes eight times as long, by when the other worker is
+    done."""
     names = ("Nuke", "svg", "ssf", "cryptomatte", "rotopaint", "nuke")
     assert export.expected_s(names, 100, 10, 2) == pytest.approx(2.4)
     assert export.expected_s(names, 100, 10, 1) == pytest.approx(0.3 * (3.5 + 1 + 1 + 8))

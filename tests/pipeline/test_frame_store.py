@@ -22,7 +22,7 @@ from tests.pipeline.test_run import comparable
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
-    """How often each frame of a plate has been read from disk."""
+    """How often each frame of a plate is read from disk."""
     counted, read = Counter[int](), Plate.read
 
     def counting(plate: Plate, frame: int, **how: Any) -> Frame:

@@ -64,7 +64,8 @@ def test_a_failed_write_is_named_and_keeps_the_old_file(tmp_path: Path) -> None:
 
 
 def test_a_clean_plate_that_does_not_fit_is_no_damaged_plate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """EXRs are written while their source is mapped, and what the target's disk says was told of the source."""
+    """EXRs are written while their source is mapped, and an error of the target's disk used to be reported of the
+    source."""
     spec = OpenImageIO.ImageSpec(32, 20, 3, OpenImageIO.HALF)
     spec.attribute("compression", "zip")
     oiio.save(tmp_path / "plate.1001.exr", spec, np.full((20, 32, 3), 0.5, np.float16))

@@ -17,7 +17,7 @@ from rotopaint_ai.shapes.samples import spline_points
 
 
 def look(crop: Crop) -> SeamLook:
-    """A ramp from left to right in 60 by 40 pixels, two for one of the plate, from (100, 200) on."""
+    """A ramp from left to right, 60 x 40 pixels with two per plate pixel, whose corner is at (100, 200)."""
     grey = np.tile(np.linspace(0, 1, 60, dtype=np.float16), (40, 1))
     return SeamLook(grey, 100, 200, 2.0, np.zeros((8, 8, 3), np.uint8), crop)
 
@@ -39,7 +39,7 @@ def test_a_crop_outside_the_look_has_the_nearest_of_its_pixels(x: float, y: floa
 
 
 def test_observations_are_weighted_by_deviation_and_visibility() -> None:
-    """A straight line of 30 px that is seen 2 px beside itself, in a face of 1,000 px."""
+    """A straight line of 30 px that is seen 2 px beside its position, in a face of 1,000 px."""
     line = spline_points(np.array([[0.0, 0, 0, 0, 10, 0], [30.0, 0, -10, 0, 0, 0]]))[None]
     at = np.linspace(0, 1, 5)
     seen = Sighting(at, np.full(5, 2.0), np.full(5, 0.8), np.ones(5))

@@ -32,7 +32,7 @@ def job(puppet: ModuleType, pack: Path, tmp_path: Path) -> RunJob:
 
 
 def at_frame(number: int, act: Callable[[], object]) -> Callable[[Event], None]:
-    """A sink that does something once, when a frame has gone through."""
+    """A sink that does something once, when a frame is finished."""
 
     def see(event: Event) -> None:
         if event.kind == "frame" and event.facts["frame"] == number:
@@ -114,7 +114,7 @@ def test_clean_plates_that_are_gone_are_no_done_frames(job: RunJob) -> None:
 def test_a_frame_is_redone_when_its_plate_changes_after_reading(
     job: RunJob, puppet: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is written anew when the frame's pixels are in memory and its record is not yet written."""
+    """The file is overwritten when the frame's pixels are in memory but its record is not yet written."""
     draw = process_frame.draw_mattes
 
     def swap(shapes: object, frame: int, *rest: object) -> object:
@@ -172,7 +172,7 @@ def _written_anew(path: Path, *, later_s: int) -> None:
 
 @pytest.fixture
 def long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two seconds, which some disks cannot tell apart, are nothing: a test need not wait for them."""
+    """Drop the two seconds' tolerance for disks with coarse times, so that tests need not wait."""
     monkeypatch.setattr(out_folder, "SAME_TIME_NS", 0)
 
 
@@ -263,7 +263,7 @@ def test_a_movie_that_is_touched_in_mid_run_is_whole(job: RunJob, puppet: Module
 
 
 def test_a_plate_that_was_replaced_with_its_time_kept_is_noticed(job: RunJob, puppet: ModuleType) -> None:
-    """As by a copy that keeps times, of a file of the same size: uncompressed plates are all of one."""
+    """For example by a copy that keeps times, of a file of the same size, as all uncompressed frames have."""
     plate = Path(job.plates.replace("####", "1003"))
     before = plate.stat()
     puppet.write_exr(plate, puppet.draw(1009))
@@ -283,7 +283,7 @@ def test_a_plate_that_was_replaced_with_its_time_kept_is_noticed(job: RunJob, pu
 def test_a_resumed_auto_run_keeps_the_crop_that_it_found(
     job: RunJob, puppet: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A frame that has not been worked on is rendered anew, and the face is found elsewhere in it."""
+    """A frame that was not processed yet is rendered again, with the face elsewhere."""
     puppet.make_plates(Path(job.plates).parent, range(1001, 1025))
     box = Crop(*face_box(puppet))
     found = CropKeys({1001: box})
@@ -330,6 +330,6 @@ def test_an_auto_run_that_cannot_read_earlier_crops_looks_for_the_face(
 
 
 def face_box(puppet: ModuleType) -> tuple[float, float, float]:
-    """The middle and the side of the box around the puppet's face."""
+    """The middle and side of the box around the puppet's face."""
     x, y, width, _ = (float(part) for part in puppet.crop_text().split(","))
     return x + width / 2, y + width / 2, width

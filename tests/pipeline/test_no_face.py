@@ -16,7 +16,7 @@ from rotopaint_ai.pipeline.plan import INSTABILITY, INSTABILITY_PER_ERROR, insta
 
 @pytest.fixture
 def judging_pack(pack: Path, tmp_path: Path) -> Path:
-    """The puppet's pack with a card that says how well it reads held-out faces: very well."""
+    """The puppet's pack with a card that states a very small validation error."""
     folder = tmp_path / "pack"
     shutil.copytree(pack, folder)
     card = json.loads((folder / "card.json").read_text())
@@ -32,8 +32,8 @@ def test_a_box_on_no_face_is_not_painted_without_force(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The made-up model's landmarks move a little where a crop cuts into its discs; with a limit below that it doubts
-    every frame."""
+    """The synthetic model's landmarks move a little where a crop cuts its discs; a limit below that doubts every
+    frame."""
     monkeypatch.setattr("rotopaint_ai.pipeline.plan.INSTABILITY", 1e-7)
     monkeypatch.setattr("rotopaint_ai.pipeline.plan.INSTABILITY_PER_ERROR", 0.0)
     plates = str(puppet.make_plates(tmp_path / "plates", range(1001, 1004)))
@@ -53,7 +53,7 @@ def test_a_box_on_no_face_is_not_painted_without_force(
 def test_a_pack_that_was_hardly_trained_says_so_and_goes_on(
     puppet: ModuleType, judging_pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its doubts are worth nothing, so that it refuses no face, and nothing else either."""
+    """Such a pack's instability says nothing, so no face is refused because of it."""
     card = json.loads((judging_pack / "card.json").read_text())
     kept = {name: card[name] for name in ("name", "input_size", "crop_margin")}
     write_card(judging_pack, {**kept, "metrics": {"landmarks_percent": {"median": 9.3, "mean": 11.6}}})

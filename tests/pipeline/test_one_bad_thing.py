@@ -23,7 +23,7 @@ def job(puppet: ModuleType, pack: Path, tmp_path: Path) -> RunJob:
 
 
 def outcome_of(job: RunJob) -> tuple[set[int], set[int]]:
-    """Frames that are done, and those that are not."""
+    """The frames that succeeded, and those that failed."""
     outcome = run(job, lambda _: None, Cancel())
     assert not outcome.is_whole
     return set(outcome.done), {*outcome.failed, *outcome.lost}
@@ -68,7 +68,7 @@ def test_extreme_pixels_fail_at_most_their_frame(job: RunJob, puppet: ModuleType
 def test_run_and_clean_refuse_the_same_frames_for_pixels_that_are_no_numbers(
     job: RunJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`run` says no where `clean` does: too little around the seams is left to fill from."""
+    """Both refuse a frame with too few finite pixels around its seams to fill from."""
     whole = run(job, lambda _: None, Cancel())
     assert whole.is_whole
     monkeypatch.setattr(render_frame, "LEAST_FINITE", 1.1)

@@ -97,7 +97,7 @@ def test_one_file_of_a_frame_that_was_changed_is_enough(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [5, (1 << 20) + 3])
 def test_what_a_folder_says_of_itself_is_read_for_good(tmp_path: Path, size: int) -> None:
-    """Format, version and the sample of its plate: hashed size, first and last megabyte."""
+    """Pins the format, its version, and the sample hash of the plate: size, first and last megabyte."""
     plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
     data = bytes(range(256)) * (size // 256 + 1)
     with open_plate(plates) as plate:

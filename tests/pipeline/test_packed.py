@@ -1,4 +1,4 @@
-"""What a run remembers of a long shot is packed, and looks as if it were not."""
+"""A run's records of a long shot are kept packed, and read as if they were not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, RotoShape
 
 
 def _record(frame: int) -> FrameRecord:
-    """A record as large as those of a run with ten shapes, of which three are seams."""
+    """A record as large as those of a run with ten shapes, three of them seams."""
     draw = random.Random(frame)
     names = [f"shape_{k}" for k in range(10)]
     stations = [[round(draw.random(), 4) for _ in range(24)] for _ in range(2)]
@@ -69,7 +69,7 @@ def test_spans_of_holds_reach_to_the_last_repeat_in_any_order() -> None:
 
 
 def test_a_finished_frame_takes_a_kilobyte_or_two() -> None:
-    """As plain values such a record takes some ten; a shot of 2,000 frames 20 MB."""
+    """As plain values a record takes some ten kilobytes, so 20 MB for 2,000 frames."""
     records = [_record(frame) for frame in range(1001, 1101)]
     finished = RecordStore(records[:1])
     tracemalloc.start()

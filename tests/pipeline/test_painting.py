@@ -35,7 +35,7 @@ DOCUMENT = RotoDocument(WIDTH, HEIGHT, 1001, 1004, shapes=(_seam("upper", 20.0),
 
 
 def _picture(frame: int) -> np.ndarray:
-    """Smooth skin with grain of its own in 1003 and 1004, two dark grooves; 1002 repeats 1001. 16-bit codes."""
+    """Smooth skin with two dark grooves; new grain in 1003 and 1004, and 1002 repeats 1001. 16-bit codes."""
     rng = np.random.default_rng(1001 if frame == 1002 else frame)
     rows, columns = np.mgrid[:HEIGHT, :WIDTH]
     tone = 0.5 + 0.1 * np.sin(columns / 30.0) + 0.005 * rng.standard_normal((HEIGHT, WIDTH))
@@ -148,7 +148,8 @@ def test_shapes_hold_before_and_after_their_keys(plate: Plate, tmp_path: Path) -
 
 
 def test_one_key_cleans_every_plate(plate: Plate, tmp_path: Path) -> None:
-    """Whether the key lies in the range of the plates or before it; moving shapes of other frames are refused."""
+    """A single key is enough, inside or before the range of the plates; shapes that move on other frames are
+    refused."""
     still = [replace(s, keys={7: s.keys[s.frames[0]]}, visible={}) for s in DOCUMENT.shapes]
     one = replace(DOCUMENT, shapes=tuple(still), first_frame=7, last_frame=7)
     painted, _ = _clean(plate, CleanJob(tmp_path, one))
@@ -180,7 +181,7 @@ def test_the_command_line_takes_mattes_and_patch(
 
 
 def test_a_seam_that_something_covers_is_left_alone(tmp_path: Path) -> None:
-    """A striped prop in front of the lower seam shows no groove; its pixels stay."""
+    """The lower seam is hidden by a striped prop without a groove, whose pixels stay."""
     picture = _picture(1003)
     rows, columns = np.mgrid[:HEIGHT, :WIDTH]
     stripes = (32768 + 24000 * np.sin(rows * 1.1 + columns * 0.4))[..., None].repeat(3, 2)
@@ -223,7 +224,7 @@ def test_measured_widths_cover_a_seam_whose_shape_is_far_too_thin(plate: Plate, 
 
 
 def test_no_more_frames_are_begun_than_threads_paint_and_one() -> None:
-    """Frames that are done wait in memory until they have been taken."""
+    """Finished frames stay in memory until the caller takes them."""
     begun = 0
 
     def frames() -> Iterator[int]:

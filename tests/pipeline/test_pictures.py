@@ -22,7 +22,7 @@ def test_the_outline_of_the_face_names_no_frame_where_there_are_seams() -> None:
 
 
 def test_of_the_worst_those_come_first_whose_seams_are_still_seen() -> None:
-    """Errors 2, 3 and 2.5 px; visibility 4, 0.5 (less than texture counts as texture) and 1: 8, 3 and 2.5."""
+    """Errors 2, 3 and 2.5 px times visibilities 4, 0.5 (below 1 counts as 1) and 1: 8, 3 and 2.5."""
     records = [_record(1, 2.5, 0, 1.0), _record(2, 2.0, 0, 4.0), _record(3, 3.0, 0, 0.5)]
     assert choose_worst(records, SEAMS) == [2, 3, 1]
 

@@ -43,7 +43,7 @@ def box(puppet: ModuleType) -> CropBox:
 
 @pytest.fixture
 def run_project(plates: str, pack: Path, tmp_path: Path, box: CropBox) -> Iterator[Project]:
-    """A project with a crop box, run once."""
+    """A project with a crop box and the results of one run."""
     path = tmp_path / "shot.rotopaint"
     Project.create(path, State(crops={1001: box})).close()
     assert main(words(plates, pack, tmp_path)) == 0
@@ -58,7 +58,7 @@ def words(plates: str, pack: Path, folder: Path, *more: str) -> list[str]:
 
 
 def moved(document: RotoDocument, frame: int, by: float = MOVE, name: str = "seam_middle") -> RotoDocument:
-    """A shape pushed down by hand at a frame."""
+    """The document with a shape moved down by hand at a frame."""
     seam = document.shape(name)
     points = tuple(p._replace(y=p.y + by) for p in seam.at(frame))
     keys = {**seam.keys, frame: Key(points, "human")}
@@ -66,7 +66,7 @@ def moved(document: RotoDocument, frame: int, by: float = MOVE, name: str = "sea
 
 
 def corrected(project: Project) -> State:
-    """Two frames keyed, a hand landmark, a width; in the project as steps. Returns the state."""
+    """Two keyed frames, a hand landmark and a width, stored in the project as steps. Returns the state."""
     state = project.load().state
     assert state.document is not None
     document = moved(moved(state.document, 1003), 1004)
@@ -125,7 +125,7 @@ def test_human_keys_and_settings_stand_in_every_result(
 def test_a_group_places_what_a_run_finds_and_teaches_nothing(
     down: float, run_project: Project, plates: str, pack: Path, tmp_path: Path
 ) -> None:
-    """The seam is in a group that stands lower from the first frame on; one frame is drawn by hand, there."""
+    """The seam is in a group that is moved down from the first frame on; on one frame it is also drawn by hand."""
     state = run_project.load().state
     assert state.document is not None
     group = edit_layers.group(state.document, ["seam_middle"], "g")
@@ -158,7 +158,7 @@ def test_a_group_places_what_a_run_finds_and_teaches_nothing(
 def test_a_run_of_another_face_leaves_the_first_one_as_it_is(
     run_project: Project, plates: str, pack: Path, tmp_path: Path, box: CropBox
 ) -> None:
-    """Both are the same face here: the plates show no other."""
+    """Both names stand for the same face here, because the plates show only one."""
     named = face_groups.choose_face(corrected(run_project), "Anna", None)
     run_project.append("name face", run_project.load().state, named)
     errors = run_project.note("run")["errors"]
@@ -252,7 +252,7 @@ def test_hold_outs_drawn_seams_and_profiles_are_in_a_runs_own_files(
 
 
 def coverage(folder: Path, shape: str, document: RotoDocument) -> np.ndarray:
-    """A matte that a run wrote, on the whole plate."""
+    """A matte that a run wrote, pasted on the whole plate."""
     frame = open_plate(folder / f"{shape}.####.exr").read(1003)
     (x, y), (height, width) = frame.origin, frame.rgb.shape[:2]
     whole = np.zeros((document.height, document.width))
@@ -402,7 +402,7 @@ def test_a_project_that_somebody_works_on_is_not_run_over(
 
 
 def stale(path: Path, first: int = 1001, last: int = 1012) -> list[int]:
-    """Frames whose clean plate is not what a project says."""
+    """Frames whose clean plate does not match the project's state."""
     project = Project.open(path, write=False)
     painted = {int(frame): each for frame, each in project.note(NOTE).items()}
     found = PaintFingerprints().stale(project.load().state, range(first, last + 1), painted)
@@ -446,7 +446,7 @@ def test_touch_up_is_laid_again_by_every_run_and_clean(
 
 
 def preview(plates: str, pack: Path, folder: Path, project: Path, frame: int, size: tuple[int, ...]) -> np.ndarray:
-    """What the panel's engine shows of a frame, black outside its region: H, W, 3 of 0 to 255."""
+    """The panel engine's preview of a frame, black outside its region: (H, W, 3), 0 to 255."""
     with closing(Project.open(project, write=False)) as kept:
         state = kept.load().state
     assert state.document is not None

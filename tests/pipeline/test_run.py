@@ -56,7 +56,7 @@ def whole(puppet: ModuleType, plates: str, pack: Path, tmp_path_factory: pytest.
 
 
 def comparable(out: Path) -> dict[str, bytes]:
-    """Every file of a run by name, without what tells the time: run.json, the report page, the run's own state."""
+    """Every file of a run by name, without those that contain times: run.json, the report page, the run's own state."""
     return {
         str(path.relative_to(out)): path.read_bytes()
         for path in sorted(out.rglob("*"))
@@ -65,7 +65,7 @@ def comparable(out: Path) -> dict[str, bytes]:
 
 
 def facts(out: Path) -> dict[str, Any]:
-    """What `run.json` says apart from times."""
+    """`run.json` without times."""
     content = json.loads((out / "run.json").read_text())
     for name in ("finished", "timing", "device", "job", "command"):
         content.pop(name)
@@ -237,7 +237,7 @@ def test_defect_in_one_frame_fails_that_frame_only_and_keeps_its_roto(
 
 
 class StopAfter:
-    """Asks to stop after some frames."""
+    """Requests a stop after some frames."""
 
     def __init__(self, n_frames: int, cancel: Cancel, kind: str = "frame") -> None:
         self.left, self.cancel, self.kind = n_frames, cancel, kind
@@ -355,8 +355,10 @@ def test_code_is_reported_by_content(tmp_path: Path) -> None:
 def test_killed_runs_go_on_to_the_same_result(
     puppet: ModuleType, plates: str, pack: Path, whole: Path, tmp_path: Path
 ) -> None:
-    """Ended from without at random moments, over and over, until one process gets through: the files are those of one
-    run. A moment is counted in the process's own time, which no other load on the machine makes longer."""
+    """Killed at random moments until one process finishes: the files equal those of one run.
+
+    Moments are counted in the process's own time, which does not depend on the machine's load.
+    """
     dice = random.Random(7)
     words = ["run", plates, "--crop", puppet.crop_text(), "--out", str(tmp_path), "--model", str(pack), "--resume"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

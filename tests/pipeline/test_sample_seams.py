@@ -71,7 +71,7 @@ def test_every_end_of_every_frame_lies_near_the_true_one(whole: Path, truth: Rot
 
 
 def mean_distances(found: dict[int, FrameRecord], truth: RotoDocument) -> dict[str, float]:
-    """By seam the mean distance of its curves to the true ones, px."""
+    """Each seam's mean distance to the true curve, px."""
     return {
         name: float(
             np.mean(
@@ -106,7 +106,7 @@ def test_a_run_in_tasks_and_a_resumed_one_have_the_same_ends(whole: Path, tmp_pa
 
 
 def test_what_people_keyed_never_moves(whole: Path, truth: RotoDocument, tmp_path: Path) -> None:
-    """A person keyed one frame, wrongly: there it stays, and what the models say of the others is known beside."""
+    """A person keyed one frame wrongly: the key stays, and the models' predictions there are kept beside it."""
     found = document.read(whole / "shapes.roto.json")
     alone = records(whole, TRACKED)[1001].shapes["seam_right"]
     assert alone != records(whole, SETTLED)[1001].shapes["seam_right"]
@@ -130,7 +130,7 @@ def test_what_people_keyed_never_moves(whole: Path, truth: RotoDocument, tmp_pat
 
 
 def test_keys_that_come_later_leave_landmarks_where_a_new_run_has_them(whole: Path, tmp_path: Path) -> None:
-    """What the first run moved is moved from where it was found, not from where it went."""
+    """A resumed run moves landmarks from where they were detected, not from where the first run moved them."""
     found = document.read(whole / "shapes.roto.json")
     moved = [
         replace(shape, keys={**shape.keys, **{f: _shifted_key(shape, f) for f in (1003, 1009, 1015, 1021)}})
@@ -154,7 +154,7 @@ def _shifted_key(shape: RotoShape, frame: int) -> Key:
 
 
 def test_each_seam_is_as_wide_as_the_plates_show_it(whole: Path, truth: RotoDocument) -> None:
-    """All three had the pack's one width; sides, which turn away, show less of a seam than the bridge does."""
+    """All three seams had the pack's one width; the side seams turn away, and so look narrower than the bridge seam."""
     found = document.read(whole / "shapes.roto.json")
     widths = {name: found.shape(name).width_px or 0.0 for name in SEAMS}
     assert len(set(widths.values())) == len(SEAMS)

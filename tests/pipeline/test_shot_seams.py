@@ -52,7 +52,7 @@ def record_of(frame: int) -> FrameRecord:
 
 @dataclass
 class Evidence:
-    """Sees each seam where it is looked for."""
+    """Finds each seam in the middle of its strip."""
 
     zooms: tuple[int, ...] = (1, 2)
     calls: int = 0

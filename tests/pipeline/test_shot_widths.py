@@ -53,7 +53,7 @@ def test_a_key_with_a_width_of_its_own_says_so_on_both_sides() -> None:
 def test_clean_paints_from_a_runs_document_as_the_run_did(
     puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grows: float
 ) -> None:
-    """Each frame had a width of its own, and the document one for all."""
+    """Frames used to have their own widths, and the document only one."""
     _let_widths_vary(monkeypatch, grows)
     run(RunJob(plates, str(tmp_path / "run"), (puppet.crop_text(),), model=str(pack)), lambda event: None, Cancel())
     found = document.read(tmp_path / "run/shapes.roto.json")
@@ -75,7 +75,7 @@ def _light(path: Path) -> Any:
 
 
 def _let_widths_vary(monkeypatch: pytest.MonkeyPatch, grows: float) -> None:
-    """The model's widths a little off from frame to frame, or larger and larger by so much of the first."""
+    """Make the model's widths vary slightly between frames, or grow by this share over the shot."""
     from rotopaint_ai.pipeline import passes
 
     kept = passes.tracked_record

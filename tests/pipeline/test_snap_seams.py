@@ -129,7 +129,7 @@ def test_a_snapshot_gives_the_same_splines(tmp_path: Path) -> None:
 
 
 class _Opens:
-    """As a folder from elsewhere may have it: a class of ours that opens a file when it is made."""
+    """A class that opens a file when it is unpickled, as a foreign folder may contain."""
 
     def __init__(self, path: Path) -> None:
         self.path = str(path)

@@ -36,7 +36,7 @@ def _nobody(event: Event) -> None:
 
 
 def _bytes(out: Path) -> dict[str, bytes]:
-    """What a run leaves for others, by name; run.json and the page carry times."""
+    """The files that a run leaves for others, by name; without run.json and the page, which contain times."""
     files = [path for path in out.rglob("*") if path.is_file() and ".rotopaint" not in path.parts]
     return {str(p.relative_to(out)): p.read_bytes() for p in files if p.name not in ("run.json", "index.html")}
 
@@ -119,7 +119,7 @@ def test_frames_that_nobody_painted_are_named(puppet: ModuleType, plates: str, p
 def test_what_another_machine_does_not_see_yet_is_reported(
     puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, name: str, text: str
 ) -> None:
-    """A network disk may show a file late, or its beginning."""
+    """A network disk may show a file late, or only its beginning."""
     job = _job(puppet, plates, pack, tmp_path)
     track(job, _nobody, Cancel())
     late = tmp_path / ".rotopaint" / name
@@ -192,7 +192,7 @@ def test_tasks_respect_what_people_did_and_fill_the_project(
 def test_tasks_of_another_face_leave_the_first_one_as_it_is(
     puppet: ModuleType, plates: str, pack: Path, tmp_path: Path
 ) -> None:
-    """No task but the last writes into the project, and all work for the face that is named."""
+    """Only the last task writes into the project, and all work on the named face."""
     path = tmp_path / "shot.rotopaint"
     job = _job(puppet, plates, pack, tmp_path / "out", project=str(path), frames="1001-1003")
     Project.create(path).close()
@@ -220,7 +220,7 @@ def test_tasks_of_another_face_leave_the_first_one_as_it_is(
 def test_frames_that_were_tracked_otherwise_since_are_painted_anew(
     puppet: ModuleType, plates: str, pack: Path, tmp_path: Path
 ) -> None:
-    """A person's key in one frame may move the ends of a seam in others."""
+    """A person's key on one frame can move a seam's ends on others."""
     job = _job(puppet, plates, pack, tmp_path, frames="1001-1003")
     track(job, _nobody, Cancel())
     paint(job, FrameRange(1001, 1003), _nobody, Cancel())
@@ -253,7 +253,7 @@ def test_paint_from_before_an_edit_is_not_noted_as_fitting(
 
 
 def _pushed_down(state: State, frame: int) -> State:
-    """The seam 9 px lower at a frame, by hand."""
+    """The seam moved down by 9 px by hand at a frame."""
     assert state.document is not None
     seam = state.document.shape("seam_middle")
     down = tuple(p._replace(y=p.y + 9) for p in seam.at(frame))

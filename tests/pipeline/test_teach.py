@@ -53,7 +53,7 @@ def true_curve(frame: int, off: complex = 0) -> np.ndarray[Any, Any]:
 
 
 def shot(off: dict[int, complex]) -> tuple[ShotReading, RotoDocument]:
-    """A shot whose models are `off` by so much in each frame, and what they said."""
+    """A shot whose models have these errors (`off`) by frame, and their predictions."""
     holds, marks, keys = [], {}, {}
     for row, frame in enumerate(FRAMES):
         points, said = HEADS.see(HEAD)[row], true_curve(frame, off.get(frame, 0))
@@ -108,7 +108,7 @@ def test_without_marks_that_holds_share_it_is_less_sure() -> None:
 
 
 def test_a_frame_that_was_wrong_alone_hardly_moves_the_others() -> None:
-    """All others are right to begin with; it was 12 px off."""
+    """The corrected frame was 12 px off; all others are right already."""
     reading, said = shot({1006: 2 + 12j})
     taught = teach(reading, said, corrected(said, 1006))
     assert max(error(taught, said, frame) for frame in FRAMES if frame != 1006) < 0.5
@@ -185,7 +185,7 @@ def test_without_a_correction_there_is_nothing_to_learn() -> None:
 def test_marks_are_looked_for_again_by_seams_that_have_the_packs_points(
     n_points: int, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A person's curve with another number of points says nothing of where the pack's points lie."""
+    """A drawn curve with another number of points does not tell where the pack's points are."""
     reading, document = shot({})
     reading = replace(reading, shared=marks_of(SPOTS))
     (seam,) = document.shapes

@@ -21,7 +21,7 @@ def npy(array: np.ndarray) -> bytes:
 
 
 def drawn(height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
-    """A grey ramp, that no coding of colour at half size blurs."""
+    """A grey ramp, which half-size colour planes do not blur."""
     return np.repeat((np.arange(height * width, dtype=np.uint8) + 40).reshape(height, width, 1), 3, 2)
 
 
@@ -34,7 +34,7 @@ def test_a_raw_picture_is_read_where_it_lies() -> None:
 
 
 def test_planes_are_the_brightness_and_both_differences_at_half_size() -> None:
-    """Grey has differences of 128; black is 16, white 235 of brightness (BT.601)."""
+    """BT.601: grey has colour differences of 128; black has luma 16, white 235."""
     picture = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
     picture[:, 6:] = 255
     found = coded_pictures.planes(picture)
@@ -83,7 +83,7 @@ def test_coded_pictures_come_back_as_red_green_blue(kind: str) -> None:
 
 
 def test_a_picture_of_more_pixels_than_memory_is_asked_for_is_none() -> None:
-    """Its head alone says so: 8193 x 8192 is a row more than 64 Mi, and 8192 x 8192 is not."""
+    """The header is enough: 8193 x 8192 pixels are a row more than 64 Mi, 8192 x 8192 are not."""
 
     def head(width: int, height: int) -> bytes:
         return b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", width, height)

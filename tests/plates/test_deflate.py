@@ -32,7 +32,7 @@ def test_pieces_make_one_stream() -> None:
 
 
 def test_grain_packs() -> None:
-    """Normal noise of deviation 3 has 3.6 bits of entropy (ln(3 sqrt(2 pi e)) / ln 2): 45 % of its bytes."""
+    """Normal noise with a deviation of 3 has 3.6 bits of entropy (ln(3 sqrt(2 pi e)) / ln 2), 45 % of its bytes."""
     assert len(deflate.compress(GRAIN)) < 0.55 * len(GRAIN)
 
 

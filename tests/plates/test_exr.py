@@ -25,7 +25,7 @@ def _frame(path: Path) -> Frame:
 
 
 def _clean(source: Path, target: Path, value: float = 0.25) -> np.ndarray:
-    """Write `source` with `value` in some pixels; returns which."""
+    """Write `source` with `value` in some pixels; returns the mask of these."""
     frame = _frame(source)
     changed = spots(*frame.codes.shape[:2])
     rgb = frame.rgb.copy()
@@ -40,7 +40,7 @@ def _clean(source: Path, target: Path, value: float = 0.25) -> np.ndarray:
     [*product(LOSSLESS + LOSSY, [np.float16]), *product(LOSSLESS + ("pxr24", "dwaa", "dwab"), [np.float32])],
 )  # B44 stores float without loss and without packing
 def test_only_changed_pixels_differ(tmp_path: Path, compression: str, dtype: type, tile: int) -> None:
-    """Lossy files too: their chunks are stored raw, not compressed once more."""
+    """Also in lossy files: changed chunks are stored raw, not compressed again."""
     names = ("R", "G", "B", "A")
     codes = picture(53, 71, 4).astype(dtype)
     attributes = {"compression": compression, "owner": "us"}
@@ -56,7 +56,7 @@ def test_only_changed_pixels_differ(tmp_path: Path, compression: str, dtype: typ
 
 @pytest.mark.parametrize("compression", ["none", "zip", "piz"])
 def test_layers_of_other_types_keep_their_bits(tmp_path: Path, compression: str) -> None:
-    """Half colour, float depth with NaN and infinity, and 32-bit ids beyond float's precision, in one part."""
+    """One part with half colour, float depth with NaN and infinity, and 32-bit ids beyond float's precision."""
     path = tmp_path / "p.exr"
     spec = oiio.ImageSpec(40, 50, 5, oiio.FLOAT)
     spec.channelnames = ("R", "G", "B", "Z", "crypto.id")

@@ -25,7 +25,7 @@ TOP_LEFT = Area(0.0, 0.0, 9.0, 9.0)
 @pytest.mark.parametrize("compression", ["zip", "zips", "none"])
 @pytest.mark.parametrize("order", ["increasingY", "decreasingY"])
 def test_codes_are_those_of_openimageio(tmp_path: Path, compression: str, order: str) -> None:
-    """Noise, which is stored plainly where ZIP gains nothing, beside flat parts; channels not in the file's order."""
+    """Noise, stored raw where ZIP gains nothing, beside flat parts; channels are not in the file's order."""
     codes = picture(53, 71, 4)
     codes[:32] = np.random.default_rng(2).integers(0, 0x7C00, codes[:32].shape).astype(np.uint16).view(np.float16)
     attributes = {"compression": compression, "openexr:lineOrder": order}
@@ -89,7 +89,7 @@ def test_what_is_known_to_be_sound_is_not_unpacked_beside_what_is_wanted(tmp_pat
 
 @pytest.mark.parametrize("compression", ["zip", "none"])
 def test_channels_lie_in_the_order_of_their_names(tmp_path: Path, compression: str) -> None:
-    """Whatever the order of their list, as OpenEXR has it: the names of the first and the last are exchanged."""
+    """OpenEXR sorts channels by name in any case; here the names of the first and the last are swapped."""
     path = save(tmp_path / "p.exr", picture(20, 20).astype(np.float16), attributes={"compression": compression})
     data = bytearray(path.read_bytes())
     at = data.index(b"chlist\0") + 11
@@ -120,5 +120,5 @@ def test_zip_differences_are_undone(n: int) -> None:
 
 
 def test_zip_differences_by_hand() -> None:
-    """Even bytes 1, 3, then odd byte 2, as differences plus 128."""
+    """Even bytes 1 and 3, then the odd byte 2, as differences plus 128."""
     assert predict_bytes(np.array([1, 2, 3], np.uint8)).tobytes() == bytes((1, 130, 127))

@@ -19,7 +19,7 @@ _CASES = [(8, "Packed"), *((10, method) for method in _METHODS), *((12, m) for m
 
 
 def _made(path: Path, bits: int, packing: str, channels: int, endian: str, width: int) -> np.ndarray:
-    """A DPX file by OpenImageIO, and the codes that it holds."""
+    """A DPX file by OpenImageIO, and its codes."""
     top = (1 << bits) - 1
     codes = np.rint(picture(width, 19, channels) * top).astype(np.uint16)
     spread = codes * 257 if bits == 8 else codes << (16 - bits) | codes >> max(0, 2 * bits - 16)
@@ -53,7 +53,7 @@ def test_codes_and_patches(tmp_path: Path, bits: int, packing: str, channels: in
 
 
 def test_writing_what_was_read_gives_the_same_file(tmp_path: Path) -> None:
-    """All pixels `changed`, none different: padding bits, header and user data included."""
+    """All pixels are marked `changed` but none differs: padding bits, header and user data stay, too."""
     for bits, packing in _CASES:
         path = tmp_path / f"b{bits}{packing[-1]}.dpx"
         _made(path, bits, packing, 3, "big", 31 if bits == 16 else 32)
@@ -85,7 +85,7 @@ def test_a_ten_bit_word_by_hand(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("packing", "shift"), [(5, 2), (6, 0)])
 def test_a_cineon_word_by_hand(tmp_path: Path, packing: int, shift: int) -> None:
-    """Red, green and blue of 10 bits in a word of 32, with two bits left over at its right (5) or its left (6)."""
+    """Red, green and blue of 10 bits in a 32-bit word; the two spare bits are on the right (5) or the left (6)."""
     head = bytearray(1024)
     struct.pack_into(">II", head, 0, 0x802A5FD7, 1024)
     struct.pack_into(">BB", head, 192, 0, 3)  # orientation, channels
@@ -180,7 +180,7 @@ def test_a_sequence_with_holes_and_a_broken_frame(shared: Path) -> None:
 def test_a_file_that_is_cut_off_while_it_is_read_ends_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Written anew in place by a renderer: the pages of a map would be gone, and the process with them."""
+    """A renderer overwrites it in place: reading a mapped page that is gone would kill the process."""
     path = tmp_path / "p.0007.dpx"
     codes, unpack = _made(path, 10, "Filled, method A", 3, "big", 32), film._turned_codes
 

@@ -46,7 +46,7 @@ def index(shared: Path) -> dict[str, dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def table(shared: Path, index: dict[str, dict[str, str]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
-    """All files looked at in one process of its own, so that a crash is a failed test and not the end of the run."""
+    """All files read in one child process, so that a crash fails a test and does not end the run."""
     files = [shared / "data" / name for name in index]
     found = subprocess.run(
         [sys.executable, "-W", "error", "-c", _WORKER, str(tmp_path_factory.mktemp("clean"))],

@@ -19,7 +19,7 @@ def _disc(width: int, height: int, x: float, y: float, radius: float) -> np.ndar
 
 
 def _whole(path: Path) -> tuple[np.ndarray, tuple[str, ...]]:
-    """All channels placed in the display window."""
+    """All channels, placed in the display window."""
     about, values = metadata(path), load(path, "float")[0]
     full = np.zeros((about["full_height"], about["full_width"], values.shape[2]), np.float32)
     x, y = about["x"], about["y"]

@@ -126,7 +126,7 @@ def test_a_movie_whose_time_alone_changed_is_read_on(tmp_path: Path) -> None:
 
 
 def test_cut_off_movies(tmp_path: Path) -> None:
-    """Without its index a movie is refused; a stream that stops is read as far as it goes."""
+    """A movie without its index is refused; a truncated stream is read as far as it goes."""
     data = _movie(tmp_path / "m.mp4").read_bytes()
     (tmp_path / "n.mp4").write_bytes(data[: len(data) // 2])
     with pytest.raises(DamagedFrameError, match=r"n\.mp4"):

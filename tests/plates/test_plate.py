@@ -16,7 +16,7 @@ from .writers import picture, save
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Frames 1001-1006 without 1004; 1003 is cut off, 1005 of another size, 1006 empty."""
+    """Frames 1001-1006 without 1004; 1003 is truncated, 1005 has another size, 1006 is empty."""
     for number in (1001, 1002, 1003):
         save(tmp_path / f"sh.{number}.exr", picture(20, 10, seed=number).astype(np.float16))
     save(tmp_path / "sh.1005.exr", picture(10, 20).astype(np.float16))

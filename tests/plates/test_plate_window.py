@@ -19,7 +19,7 @@ AREA = Area(10.5, 55.0, 30.0, 87.0)
 
 
 def _save(folder: Path, compression: str = "zip", suffix: str = "exr", *, at: int = 0) -> str:
-    """A frame of noise, its data window `at` rows below the top of the plate."""
+    """A frame of noise whose data window starts `at` rows below the top of the plate."""
     rows = np.random.default_rng(1).random((HEIGHT, WIDTH, 3)).astype(np.float16)
     kind = OpenImageIO.HALF if suffix == "exr" else OpenImageIO.UINT8
     spec = OpenImageIO.ImageSpec(WIDTH, HEIGHT, 3, kind)
@@ -117,7 +117,7 @@ def test_a_plate_that_changed_meanwhile_is_reported(tmp_path: Path) -> None:
 
 
 def test_pixels_for_which_there_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mapping's refusal has nothing to do with a disk."""
+    """A refused memory mapping is not an error of the disk."""
 
     def refuse(n_bytes: int) -> None:
         raise OSError(12, "Cannot allocate memory")

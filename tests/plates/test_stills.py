@@ -58,7 +58,7 @@ def test_png_comes_back_with_all_its_channels(tmp_path: Path, dtype: type, chann
 
 
 def test_side_chunks_of_a_png_are_copied(tmp_path: Path) -> None:
-    """One before and one after the pixels, of a kind that no library knows."""
+    """One before and one after the pixels, of a type that no library knows."""
     data = save(tmp_path / "p.png", _codes(np.uint8, 3)).read_bytes()
     before, after = _png_chunk(b"stUd", b"shot 10"), _png_chunk(b"noTe", b"last")
     pixels_at, end_at = data.index(b"IDAT") - 4, data.index(b"IEND") - 4
@@ -69,7 +69,7 @@ def test_side_chunks_of_a_png_are_copied(tmp_path: Path) -> None:
 
 
 def test_a_large_png_is_one_valid_stream(tmp_path: Path) -> None:
-    """Strips are deflated apart; the joined stream must carry the right checksum."""
+    """Strips are compressed separately; the joined stream needs the right checksum."""
     codes = np.random.default_rng(1).integers(0, 9, (900, 700, 3), np.uint8)
     _clean(save(tmp_path / "p.png", codes), tmp_path / "c.png")
     data, stream, at = (tmp_path / "c.png").read_bytes(), b"", 8
@@ -109,7 +109,7 @@ def test_tiff_keeps_depth_and_metadata(tmp_path: Path, dtype: type, channels: in
 
 @pytest.mark.parametrize("bits", [2, 4, 6, 10, 12, 14])
 def test_tiff_of_odd_depths(tmp_path: Path, bits: int) -> None:
-    """Changed codes are rounded to the file's own steps, not cut down to them."""
+    """Changed codes are rounded to the file's own steps, not truncated."""
     dtype = np.uint8 if bits < 8 else np.uint16
     path = save(tmp_path / "p.tif", _codes(dtype, 3), attributes={"oiio:BitsPerSample": bits, "compression": "none"})
     changed = _clean(path, tmp_path / "c.tif")
@@ -242,7 +242,7 @@ def test_volumes_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_codes_are_snapped_to_the_bits_that_a_file_has(bits: int, code: Any, snapped: float) -> None:
-    """By hand: the nearest of the few codes, repeated from the top bit down."""
+    """By hand: the nearest of the few possible codes, whose bits repeat from the top down."""
     detail = StillDetail(None, (0,), code.dtype, bits)
     found = _snap_codes(np.array([code]), detail)
     assert found.dtype == code.dtype
@@ -268,7 +268,7 @@ def test_what_cannot_be_written_again_as_it_was_is_lossy(name: str, attributes: 
 
 
 class _Source:
-    """What OpenImageIO gives of an open file."""
+    """A fake of OpenImageIO's open file."""
 
     def __init__(self, spec: Any) -> None:
         self._spec = spec

@@ -16,7 +16,7 @@ HALF, FLOAT, UINT = "half", "float", "uint"
 
 
 def picture(width: int = 37, height: int = 41, channels: int = 3, *, seed: int = 1) -> Array:
-    """Noise over a ramp, 0..1, float32."""
+    """Noise on a ramp, 0..1, float32."""
     rng = np.random.default_rng(seed)
     ramp = np.linspace(0.1, 0.7, width, dtype=np.float32)[None, :, None]
     return np.asarray(np.clip(ramp + 0.2 * rng.random((height, width, channels), np.float32), 0, 1), np.float32)
@@ -52,7 +52,7 @@ def save(
 
 
 def load(path: Path, kind: str) -> list[Array]:
-    """All channels of all parts, (H, W, C) each, in one type, alpha not multiplied in."""
+    """All channels of all parts, (H, W, C) each, in one type, with unassociated alpha."""
     config = oiio.ImageSpec()
     config.attribute("oiio:UnassociatedAlpha", 1)
     source, parts = oiio.ImageInput.open(str(path), config), []
@@ -64,7 +64,7 @@ def load(path: Path, kind: str) -> list[Array]:
 
 
 def metadata(path: Path) -> dict[str, Any]:
-    """What OpenImageIO tells of a file's first part, windows and channels included."""
+    """OpenImageIO's metadata of a file's first part, windows and channels included."""
     source = oiio.ImageInput.open(str(path))
     spec = source.spec()
     found: dict[str, Any] = {a.name: str(a.value) for a in spec.extra_attribs}
@@ -76,7 +76,7 @@ def metadata(path: Path) -> dict[str, Any]:
 
 
 def spots(height: int, width: int) -> Array:
-    """A mask with a thin diagonal and a few single pixels, corners included."""
+    """A mask of a thin diagonal and a few single pixels, corners included."""
     mask = np.zeros((height, width), bool)
     steps = np.arange(min(height, width) // 2)
     mask[steps + height // 4, steps + width // 4] = True

@@ -1,4 +1,5 @@
-"""Projects changed by SQL, values, rows and tables of a good one: they get past a reader's first look at the file."""
+"""Projects changed by SQL (values, rows and tables of a good project), which pass a reader's first check of the
+file."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ SCHEMA = (
 
 
 def sample_state() -> State:
-    """A small state with something of everything."""
+    """A small state that uses every feature."""
     document = mutations.sample()
     group = Layer("head", {5: LayerPose(1.0, 2.0, 3.0)}, {5: (1.0, 0.0, 2.0, 0.0, 1.0, 3.0, 0.0, 0.0, 1.0)})
     shapes = tuple(replace(shape, layer=group, metadata={"a": 1}) for shape in document.shapes)
@@ -75,7 +76,7 @@ def sample_state() -> State:
 
 
 def requeried(data: bytes, chance: random.Random) -> bytes:
-    """A project with one to three statements run on it; what is none is changed as `mutated` does."""
+    """A project with one to three statements run on it; other files are changed as by `mutated`."""
     with closing(sqlite3.connect(":memory:")) as db:
         try:
             db.deserialize(data)
@@ -103,7 +104,7 @@ def _where(names: list[str]) -> str:
 
 
 def _set(db: sqlite3.Connection, tables: list[str], chance: random.Random) -> None:
-    """One cell becomes an odd value, another one of the table, or text that is no text."""
+    """Set a cell to an odd value, another value of the table, or text that is not text."""
     table = chance.choice(tables)
     names, row = _some_row(db, table, chance)
     at = chance.randrange(len(names))
@@ -117,7 +118,7 @@ def _set(db: sqlite3.Connection, tables: list[str], chance: random.Random) -> No
 
 
 def _value(db: sqlite3.Connection, tables: list[str], chance: random.Random) -> None:
-    """The content of a value or a note changed, its checksum made right again; or one value put in another's place."""
+    """Change the content of a value or a note and correct its checksum, or put one value in another's place."""
     if chance.random() < 0.2:
         name, text = chance.choice(db.execute("SELECT name, value FROM note").fetchall())
         text = mutations.reshaped(str(text).encode(), chance).decode(errors="replace")
@@ -138,7 +139,7 @@ def _value(db: sqlite3.Connection, tables: list[str], chance: random.Random) -> 
 
 
 def _row(db: sqlite3.Connection, tables: list[str], chance: random.Random) -> None:
-    """A row taken away, or put there once more with another first cell."""
+    """Delete a row, or repeat it with another first cell."""
     table = chance.choice(tables)
     names, row = _some_row(db, table, chance)
     if chance.random() < 0.5:

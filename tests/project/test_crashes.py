@@ -16,7 +16,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "crashes.py"
 
 @pytest.fixture
 def crashes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The benchmark, whose child processes find the product as this one does."""
+    """The benchmark's module, whose child processes find the product."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     return module_at(BENCHMARK)
 

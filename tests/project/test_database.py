@@ -30,7 +30,7 @@ FRAMES = (1001, 1002, 1003)
 
 
 def document(shift: float = 0.0, *, human: tuple[int, ...] = ()) -> RotoDocument:
-    """A seam and an eye over three frames, and two landmarks, one of them hidden at first."""
+    """A seam and an eye over three frames, and two landmarks, of which one is hidden at first."""
 
     def key(frame: int, x: float) -> Key:
         points = (ControlPoint(x + shift, frame / 7, 0, 0, 1.25, 0), ControlPoint(x + 0.1, 3.0, -1, 0, 0, 1e-9))
@@ -56,7 +56,7 @@ def document(shift: float = 0.0, *, human: tuple[int, ...] = ()) -> RotoDocument
 
 
 def whole() -> State:
-    """A state with something of everything."""
+    """A state that uses every feature."""
     return State(
         document=document(2.0, human=(1002,)),
         crops={1001: CropBox(1, 2, 30, 40.5)},
@@ -444,7 +444,7 @@ def test_a_file_of_the_first_version_is_read_and_brought_up(tmp_path: Path) -> N
 
 @contextmanager
 def as_nobody() -> Iterator[None]:
-    """Root may write everywhere; while this lasts, its process is nobody's."""
+    """Run as the user nobody inside the block, because root may write everywhere."""
     if os.geteuid() != 0:
         yield
         return
@@ -486,7 +486,7 @@ def test_corrections_tell_what_was_moved_from_what(tmp_path: Path) -> None:
 
 
 def test_shapes_that_people_drew_beside_the_models_are_no_corrections(tmp_path: Path) -> None:
-    """A badge keyed on a frame makes nobody's word of what the models said there, and no pack learns it."""
+    """A frame where only a badge is keyed is not a correction, and no pack is trained on the badge."""
     path, state = tmp_path / "shot.rotopaint", whole()
     assert state.document is not None
     badge = RotoShape("badge", True, "matte", {1006: Key((ControlPoint(1, 1), ControlPoint(9, 1)), "human")})
@@ -528,7 +528,7 @@ def test_content_that_does_not_belong_together_is_a_damaged_project(
 
 @pytest.mark.parametrize("write", [True, False])
 def test_a_definition_that_is_no_text_is_a_damaged_project(tmp_path: Path, write: bool) -> None:
-    """Found by coverage: Python reads SQLite's complaint as UTF-8, and the complaint repeats the damaged bytes."""
+    """Found by coverage: Python decodes SQLite's message as UTF-8, and the message repeats the damaged bytes."""
     path = tmp_path / "shot.rotopaint"
     Project.create(path, State()).close()
     whole, wanted = path.read_bytes(), b"CREATE TABLE note"
@@ -555,7 +555,7 @@ def test_copies_of_a_project_are_read_by_nobody_who_may_not_read_it(tmp_path: Pa
 def test_a_project_is_read_alone_where_its_file_or_its_folder_takes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
 ) -> None:
-    """SQLite's log lies beside the file."""
+    """SQLite would have to write its log into the same folder."""
     path = tmp_path / "folder" / "shot.rotopaint"
     path.parent.mkdir()
     Project.create(path, State()).close()
@@ -582,7 +582,7 @@ def test_an_empty_or_torn_file_is_a_damaged_project_by_its_ending_alone(tmp_path
 def test_a_local_disk_uses_a_log_and_others_sync_each_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_local: bool, journal: str, synchronous: int
 ) -> None:
-    """SQLite's numbers: 1 NORMAL, 2 FULL."""
+    """SQLite's numbers: 1 is NORMAL, 2 is FULL."""
     monkeypatch.setattr(schema, "is_local", lambda path: is_local)
     with closing(Project.create(tmp_path / "shot.rotopaint", State())) as project:
         assert project._db.execute("PRAGMA journal_mode").fetchone() == (journal,)

@@ -51,7 +51,7 @@ def test_the_first_name_is_that_of_the_face_that_is_there() -> None:
 
 
 def test_a_face_has_the_pack_that_it_was_last_run_with() -> None:
-    """Of a face that is put aside, in hand, new; and of the one that is named first."""
+    """For a face set aside, the current one, a new one, and the first one to be named."""
     state = face_groups.choose_face(State(face="Anna"), "Bo", "annas")
     assert [face_groups.pack_of(state, name, "bos") for name in ("Anna", " Bo ", "Cy")] == ["annas", "bos", None]
     assert face_groups.pack_of(State(), "Anna", "annas") == "annas"

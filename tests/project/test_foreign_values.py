@@ -26,7 +26,7 @@ def _project(path: Path) -> Path:
 
 
 def _change(path: Path, sql: str, *given: Any) -> None:
-    """One statement on a closed project that must reach something; the sum over its tables goes."""
+    """Run a statement on a closed project, which must change something; remove the sums of its tables."""
     with closing(sqlite3.connect(path)) as db, db:
         assert db.execute(sql, given).rowcount > 0
         db.execute("DELETE FROM note WHERE name = 'sum'")
@@ -93,7 +93,7 @@ def test_a_document_that_no_file_of_shapes_could_hold_is_refused(tmp_path: Path,
 
 
 def test_a_value_shared_by_two_kinds_is_unpacked_for_each(tmp_path: Path) -> None:
-    """One value in two places used to be unpacked once, as what the first of them wants."""
+    """A value used in two places was once unpacked only for the first of them."""
     path = _project(tmp_path / "shot.rotopaint")
     kind = "(SELECT id FROM track WHERE kind = ?)"
     _change(

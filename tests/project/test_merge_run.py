@@ -69,7 +69,7 @@ def test_frames_that_are_not_on_disk_stay_as_they_were() -> None:
 
 
 def test_a_shape_that_somebody_drew_is_none_of_the_models() -> None:
-    """A run draws it as well; it must not come into the face's group, nor be refitted, for that."""
+    """A run's document holds it too, but it must not join the face's group or be refitted."""
     badge = replace(OLD.shapes[0], name="badge", keys={1: key(1, "human"), 2: key(2, "propagated")})
     found = replace(WHOLE, shapes=(*WHOLE.shapes, badge))
     before = State(document=replace(OLD, shapes=(*OLD.shapes, badge)), predicted=OLD, face="Anna")
@@ -107,7 +107,7 @@ def test_what_the_models_found_under_a_hand_is_what_they_said() -> None:
 
 
 def test_shapes_of_another_face_are_none_of_the_models() -> None:
-    """A run of the second face draws the first one's as well: put aside again, neither may take the other's along."""
+    """A run of the second face also holds the first face's shapes; changing faces must not mix them."""
     both = choose_face(choose_face(State(document=WHOLE, predicted=WHOLE), "Anna", None), "Bo", None)
     assert both.document is not None
     merged = merge_run(both, replace(WHOLE, shapes=(*WHOLE.shapes, *both.document.shapes)), None)

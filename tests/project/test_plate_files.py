@@ -17,7 +17,7 @@ def facts_of(path: Path, frame: int = 1001) -> plate_files.FileFacts:
 def test_small_files_are_hashed_whole_and_large_ones_by_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three samples of two bytes in ten: at 0, 4 and 8, after the size in digits."""
+    """Three samples of two bytes out of ten, at 0, 4 and 8, after the size in digits."""
     path = tmp_path / "movie"
     path.write_bytes(b"abcdefghij")
     monkeypatch.setattr(plate_files, "LARGE_BYTES", 10)

@@ -14,7 +14,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 
 def run_content(n_frames: int = 60) -> dict[str, Any]:
-    """Frames 1001 on; 1005 failed, 1007 missing, 1009 lost, a hold every second pair."""
+    """Frames from 1001 on; 1005 failed, 1007 is missing, in 1009 the face is lost, every second pair is a hold."""
     frames = [f for f in range(1001, 1001 + n_frames) if f not in (1005, 1007)]
     return {
         "format": "rotopaint-run",

@@ -11,7 +11,7 @@ from rotopaint_ai.report.evaluation import _reliability
 
 
 def test_a_plot_ends_five_percent_above_its_largest_value() -> None:
-    """A plot of 380 with a rim of 46: 288 wide, so that 4 px of 4.2 lie at 46 + 274.3 across and 334 - 274.3 down."""
+    """A plot of 380 with a margin of 46 is 288 wide, so 4 of 4.2 px are at 46 + 274.3 across and 334 - 274.3 down."""
     found = _reliability([{"expected_px": 4.0, "true_px": 1.05}, {"expected_px": 0.0, "true_px": 2.1}])
     assert found is not None
     assert found["dots"] == [(320.3, 262.0), (46.0, 190.0)]

@@ -1,4 +1,4 @@
-"""The report page: what stands on it, and that it needs nothing from elsewhere."""
+"""The report page: its content, and that it loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VOID = {"meta", "img", "br", "link", "input", "hr"}
 
 
 class Balanced(HTMLParser):
-    """Complains about tags that do not close in order; keeps what pages load."""
+    """Reports tags that do not close in order; collects what the page loads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ def test_curves_break_where_frames_are_missing() -> None:
     ("frames", "at"), [((1001, 1011), 1001), ((1001, 1011), 1006), ((1001, 1011), 1011), ((7,), 7)]
 )
 def test_frames_and_values_stand_where_the_axes_say(frames: tuple[int, ...], at: int) -> None:
-    """From the left edge to the right, from the bottom (0) to the top; a single frame stands in the middle."""
+    """From the left edge to the right, from the bottom (0) to the top; a single frame is in the middle."""
     chart = Chart("error", "px", frames, [Curve("a", "#fff", [4.0] * len(frames))])
     share = (at - frames[0]) / 10 if len(frames) > 1 else 0.5
     assert x_at(chart, at) == pytest.approx((1 - share) * LEFT + share * (WIDTH - RIGHT))
@@ -245,7 +245,7 @@ def test_short_times_are_in_seconds_and_held_frames_are_counted() -> None:
 
 
 def test_bands_marks_and_the_limit_lie_where_their_frames_and_values_do() -> None:
-    """Eleven frames on 1052 from 52: 105.2 each; a value of 2 of 4 lies halfway down from 14 to 270."""
+    """By hand: eleven frames from x = 52 are 105.2 apart; a value of 2 of 4 lies halfway between 14 and 270."""
     curve = Curve("a", "#fff", [4.0] * 11)
     text = draw(Chart("error", "px", range(1001, 1012), [curve], [(1003, 1005)], {1006: "lost"}, (2.0, "worth a look")))
     assert '<rect class="hold" x="209.8" width="315.6" y="270" height="4"><title>held 1003-1005</title>' in text

@@ -1,4 +1,4 @@
-"""Processes that train, as copies of one that has loaded torch: each would else take three seconds to load it."""
+"""Processes that train, forked from one that has loaded torch, because loading takes three seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOADED = ["torch._dynamo", "torch.distributed.launcher.api", "rotopaint_ai.train
 
 
 def run_copy(work: Callable[..., None], *given: Any) -> int | None:
-    """The exit code of a process of its own that does some work; below 0, the signal that ended it."""
+    """The exit code of a forked process that does some work; below 0, the signal that ended it."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(LOADED)
     process = context.Process(target=_work_alone, args=(work, *given))

@@ -1,6 +1,6 @@
-"""Trying files one by one: opened or refused, and whether a clean plate gives all untouched codes back.
+"""Try files one by one: opened or refused, and whether a clean plate keeps all untouched codes.
 
-For the table of formats in the tests, and for a TD who wants to know what a studio's files will do.
+Used by the table of formats in the tests, and by a TD who wants to know how a studio's files fare.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Row:
 
 
 def look(path: Path, scratch: Path) -> Row:
-    """Open one file, read its frame, write a clean plate into `scratch` and compare. Only bugs raise."""
+    """Open a file, read its frame, write a clean plate into `scratch` and compare. Only bugs raise."""
     began = time.perf_counter()
     try:
         with open_plate(path) as plate:
@@ -62,7 +62,7 @@ def survey(paths: Iterable[Path], scratch: Path) -> tuple[Row, ...]:
 
 
 def as_text(rows: Sequence[Row]) -> str:
-    """The rows as a table of plain text, with a last line that counts."""
+    """The rows as a table of plain text, with totals in the last line."""
     lines = [f"{'opened' if row.opened else 'refused':8}{_short(row.name, 60):62}{_said(row)}" for row in rows]
     n_opened = sum(row.opened for row in rows)
     slowest = max((row.seconds for row in rows), default=0.0)

@@ -1,7 +1,7 @@
-"""Modules that lie outside every package, for tests: benchmarks, scripts, and what a room's tests share.
+"""Modules outside every package, for tests: benchmarks, scripts, and what a room's tests share.
 
-pytest imports each test file by itself (`--import-mode=importlib`), so that a neighbour is no module of the path. This
-folder is on it (pyproject.toml), and no other of the tests'.
+With `--import-mode=importlib` pytest imports each test file alone, so that a neighbour is not importable by name. Of
+the tests' folders only this one is on the path (pyproject.toml).
 """
 
 from __future__ import annotations

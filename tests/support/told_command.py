@@ -1,6 +1,6 @@
-"""`rotopaint` in a process of its own, to which something happens at one of the events that it tells.
+"""`rotopaint` in a separate process, with an action that runs at one of its events.
 
-What a test does from outside comes some time after an event, on a busy machine long after it; this comes at once.
+An action from outside comes some time after an event, and long after it on a busy machine; this one comes at once.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ sys.exit(main())
 
 
 def command(words: list[str], *, at: str, deed: str) -> list[str]:
-    """The command line of `rotopaint WORDS`, which does `deed` where `at` holds of the `event` told last, the `n`-th.
+    """The command line of `rotopaint WORDS` that does `deed` where `at` is true of the latest `event`, the `n`-th time.
 
-    Both are Python; `--events` is among the words.
+    Both are Python source; `--events` must be among the words.
     """
     return [sys.executable, "-c", _MAIN.format(at=at, deed=deed), *words]

@@ -139,7 +139,7 @@ def test_outlines_of_shapes_that_stand_still_are_the_same_objects(session: ShotS
 
 
 def test_a_hardly_visible_third_is_boxed_until_it_is_settled(canvas: Canvas, session: ShotSession) -> None:
-    """The seam runs from about (10, 10) to (50, 50), so its right third is also its lower third."""
+    """The seam runs from (10, 20) to (50, 20); the box surrounds its right third."""
     canvas.overlay = Overlay(landmarks=False)
     plain = grabbed(canvas)
     session.run = RunRecord(errors={session.frame: {"seam": 1.0}}, unseen={session.frame: {"seam": "right third"}})
