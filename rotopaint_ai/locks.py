@@ -39,7 +39,7 @@ class FileLock:
             self._lock = _HostLock(path)
 
     def release(self) -> None:
-        """Let others in."""
+        """Release the lock."""
         self._lock.release()
 
 

@@ -116,8 +116,8 @@ def _reach(added: Array, line: CentreLine) -> Array:
 
 
 def interpolate_light(light: Array, good_TS: Bools, run_S: Index, row: Index, column: Index) -> tuple[Array, Bools]:
-    """Light (K, 3) of some samples, interpolated between the nearest good samples of their row, and which of them could
-    be."""
+    """Light (K, 3) of some samples, interpolated between the nearest good samples of their row; and which have such a
+    sample."""
     before, after = _good_neighbours(good_TS, row, column)
     has_before, has_after = before >= 0, after < len(run_S)
     before, after = np.maximum(before, 0), np.minimum(after, len(run_S) - 1)

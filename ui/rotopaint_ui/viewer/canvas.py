@@ -48,7 +48,8 @@ _QUIET_TOOLS = ("select", "landmark", "points")  # tools that draw nothing besid
 
 
 class Canvas(QWidget):
-    """The viewer. Wheel zooms at the cursor, middle button or Alt drags the plate, both zoom; left is the tool's."""
+    """The viewer. The wheel zooms at the cursor, the middle button or Alt drags the plate, both together zoom; the left
+    button is the tool's."""
 
     readout_changed = Signal(str)  # what is under the mouse
     relink_wanted = Signal()  # the artist wants to locate the plate of a waiting project
@@ -115,7 +116,7 @@ class Canvas(QWidget):
         return tuple(self._tools)
 
     def edit(self, name: str) -> bool:
-        """Carry out an edit of `edit_actions.EDIT_ACTIONS`; False where there is nothing to do, or a drag goes on."""
+        """Carry out an edit of `edit_actions.EDIT_ACTIONS`; False where it does nothing, or a drag is in progress."""
         if self._tools[self._tool].is_busy:
             return False
         had = self.context.reach
@@ -135,7 +136,7 @@ class Canvas(QWidget):
         return self.context.mode == mode
 
     def set_span(self, span: tuple[int, int] | None) -> None:
-        """The frames, both included, that multi-frame edits reach; None: all of the shot."""
+        """Set the frames, both ends included, that multi-frame edits reach; None: the whole shot."""
         self._session.set_span(span)
         self.reach_changed.emit()
 
@@ -145,7 +146,7 @@ class Canvas(QWidget):
         self.update()
 
     def show_rate(self, shown: float, dropped: int) -> None:
-        """Say how fast it plays, in frames a second, and how many were dropped in the last; 0 ends it."""
+        """Show the playback rate in frames per second, and how many frames the last second dropped; 0 hides it."""
         self._rate = f"{shown:.0f} fps" + (f", {dropped} dropped" if dropped else "") if shown else ""
         self.update()
 
@@ -162,9 +163,9 @@ class Canvas(QWidget):
             self._is_fitted = True
 
     def fit_face(self) -> None:
-        """Show the landmarks of this frame, else the crop box, else all shapes; the whole plate where there are none.
+        """Fit this frame's landmarks, else the crop box, else all shapes; without any, the whole plate.
 
-        With the crop tool the box comes first: it may stand still while the face moves on.
+        With the crop tool the box comes first, because it may stay while the face moves away.
         """
         box, document = crop_at(self._session), self._session.document
         marks = [each for each in self.context.landmark_row if each is not None]
@@ -179,29 +180,29 @@ class Canvas(QWidget):
             self.fit()
 
     def one_to_one(self) -> None:
-        """One plate pixel to one pixel of the device, whatever the scale of the screen."""
+        """Show one plate pixel per device pixel, at any scale of the screen."""
         self.zoom_to(1.0 / self.devicePixelRatioF())
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the whole plate is shown and stays so when the viewer is sized."""
+        """Whether the whole plate is shown and stays fitted when the viewer is resized."""
         return self._is_fitted
 
     def look_at(self, x: float, y: float, zoom: float) -> None:
-        """Show a place of the plate in the middle, `zoom` screen pixels for a plate pixel."""
+        """Show a place of the plate in the middle, with `zoom` screen pixels per plate pixel."""
         aspect = self.view.aspect
         self._set_view(ViewTransform(zoom, self.width() / 2 - x * zoom * aspect, self.height() / 2 - y * zoom, aspect))
 
     def zoom_in(self) -> None:
-        """Magnify by one step about the middle."""
+        """Zoom in by one step about the middle."""
         self.zoom_to(self.view.zoom * ZOOM_STEP)
 
     def zoom_out(self) -> None:
-        """Make smaller by one step about the middle."""
+        """Zoom out by one step about the middle."""
         self.zoom_to(self.view.zoom / ZOOM_STEP)
 
     def zoom_to(self, zoom: float) -> None:
-        """Magnify to `zoom` screen pixels for one plate pixel, about the middle."""
+        """Zoom to `zoom` screen pixels per plate pixel, about the middle."""
         centre = QPointF(self.width() / 2, self.height() / 2)
         self._set_view(self.view.zoomed(zoom / self.view.zoom, centre))
 
@@ -215,7 +216,7 @@ class Canvas(QWidget):
 
     @property
     def is_held(self) -> bool:
-        """Whether the tool is in use: something is dragged or being drawn, or a rubber band."""
+        """Whether the tool is in use: a drag, an unfinished shape, or a rubber band."""
         return self._is_held or self._tools[self._tool].is_busy
 
     def cancel_gesture(self) -> None:
@@ -226,7 +227,7 @@ class Canvas(QWidget):
         self.update()
 
     def refresh(self) -> None:
-        """Repaint what a change of the session affects, and nothing else."""
+        """Repaint only what a change of the session affects."""
         self._waiting.refresh()
         if self._readout.frame != self._session.frame:
             self._read_out()
@@ -240,7 +241,7 @@ class Canvas(QWidget):
         self._paint_damage()
 
     def _paint_damage(self) -> None:
-        """Paint again what a drag has changed."""
+        """Repaint what a drag has changed."""
         self._late.stop()
         if self._session.plate is None:
             return
@@ -251,7 +252,7 @@ class Canvas(QWidget):
             self.update(damage)
 
     def _brush(self, direction: int) -> None:
-        """The brush of the current tool where it has one, else the reshape brush."""
+        """The current tool's brush if it has one, else the reshape brush."""
         brush = self._tools[self._tool if self._tool == "clone" else "reshape"]
         assert isinstance(brush, ReshapeTool | CloneTool)
         brush.resize(direction)
@@ -273,7 +274,7 @@ class Canvas(QWidget):
     # --- painting
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Plates and overlays, then the tool, then what is under the mouse."""
+        """Draw plates and overlays, then the tool, then what is under the mouse."""
         painter = QPainter(self)
         if self._session.plate is None:
             painter.fillRect(self.rect(), BACKGROUND)
@@ -321,7 +322,7 @@ class Canvas(QWidget):
     # --- the mouse
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Pan, wipe, or the tool."""
+        """Start to pan, to move the wipe, or the tool's gesture."""
         self.setFocus()
         self._hover = event.position()
         mouse, is_left = self._mouse_event(event), event.button() == Qt.MouseButton.LeftButton
@@ -367,7 +368,7 @@ class Canvas(QWidget):
             self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """End it."""
+        """End the gesture."""
         if self._pan is not None or self._zooming is not None:
             self._pan = self._zooming = None
             self.unsetCursor()
@@ -378,7 +379,7 @@ class Canvas(QWidget):
         self.update()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """All points of the shape that was clicked."""
+        """Select all points of the shape that was clicked."""
         self.mousePressEvent(event)
         if event.button() == Qt.MouseButton.LeftButton and self._tool == "select" and self._session.shape is not None:
             self.edit("select_all")
@@ -400,7 +401,7 @@ class Canvas(QWidget):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """A key of the tool."""
+        """Pass a key to the tool."""
         act = self._key_action(event)
         if act is None:
             super().keyPressEvent(event)
@@ -418,13 +419,13 @@ class Canvas(QWidget):
             self.cancel_gesture()
 
     def leaveEvent(self, event: object) -> None:
-        """No mouse, no hover."""
+        """Clear what is shown at the mouse."""
         self._hover = None
         self._read_out()
         self.update()
 
     def enterEvent(self, event: QEnterEvent) -> None:
-        """The mouse is here."""
+        """Note that the mouse is over the viewer."""
         self._hover = event.position()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -432,7 +433,7 @@ class Canvas(QWidget):
         self._set_view(self.view.zoomed(1.0015 ** event.angleDelta().y(), event.position()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """A fitted plate stays fitted; otherwise what is in the middle stays there."""
+        """Keep a fitted plate fitted; otherwise keep the place in the middle."""
         self._waiting.place()
         if self._is_fitted:
             self.fit()
@@ -461,12 +462,12 @@ class Canvas(QWidget):
             self.wipe = self.wipe.moved(mouse.point, area)
 
     def _read_out(self) -> None:
-        """Report the values under the mouse; nothing while it is outside."""
+        """Report the values under the mouse; nothing while the mouse is outside."""
         place = None if self._hover is None or self._session.plate is None else self.view.to_plate(self._hover)
         self._readout.look(place, self.view.zoom * self.devicePixelRatioF())
 
 
 def _box_around(points: Iterable[ControlPoint | Landmark]) -> QRectF:
-    """The box of points in plate pixels, at least 8 pixels wide and high."""
+    """The bounding box of points in plate pixels, at least 8 pixels wide and high."""
     xs, ys = zip(*((p.x, p.y) for p in points))
     return QRectF(min(xs), min(ys), max(max(xs) - min(xs), 8), max(max(ys) - min(ys), 8))

@@ -29,7 +29,7 @@ _REACH = ("ripple", "overwrite")
 def make_menu(
     parent: QWidget, context: EditContext, carry_out: Callable[[str], object], actions: Mapping[str, QAction]
 ) -> QMenu:
-    """A menu for the selection; `carry_out` takes the name of an edit. Keys of `actions` stand beside it."""
+    """A menu for the selection, with the keys of `actions`; `carry_out` gets the name of the chosen edit."""
     menu = QMenu(parent)
     labels = {row.name: row.label for row in COMMANDS}
     groups = [_KEYS, _REACH] if context.shape is None else [_POINTS, _SHAPES, _KEYS, _REACH]

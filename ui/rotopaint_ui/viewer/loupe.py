@@ -21,7 +21,7 @@ MOST_ZOOM = 6.0  # zoom of the viewer above which no loupe is needed
 
 @dataclass(frozen=True, slots=True)
 class Loupe:
-    """A glass whose middle is `centre` on the screen and which shows what is at `at` (screen) in `view`."""
+    """A magnifier with its middle at `centre` on the screen, which shows the place `at` (screen) in `view`."""
 
     at: QPointF
     centre: QPointF
@@ -29,13 +29,13 @@ class Loupe:
 
     @property
     def box(self) -> QRectF:
-        """The area that it covers on the screen."""
+        """Its rectangle on the screen."""
         radius = RADIUS_PX + _RIM_PX
         return QRectF(self.centre.x() - radius, self.centre.y() - radius, 2 * radius, 2 * radius)
 
 
 def loupe_at(mouse: QPointF, view: ViewTransform, size: QSize) -> Loupe:
-    """The loupe for a position of the mouse: above and to the left of it, or where there is room."""
+    """The loupe for a mouse position: above and to the left of it, or where there is room."""
     x = mouse.x() - _AWAY_PX if mouse.x() > _AWAY_PX + RADIUS_PX else mouse.x() + _AWAY_PX
     y = mouse.y() - _AWAY_PX if mouse.y() > _AWAY_PX + RADIUS_PX else mouse.y() + _AWAY_PX
     zoom = max(view.zoom * 4, _LEAST_PX)
@@ -49,7 +49,8 @@ def loupe_at(mouse: QPointF, view: ViewTransform, size: QSize) -> Loupe:
 def paint_loupe(
     painter: QPainter, loupe: Loupe, image: QImage | None, outlines: Iterable[Outline], *, shrink: int = 1
 ) -> None:
-    """The glass: pixels as they are, outlines thin, a cross at the mouse. `shrink`: how much smaller the image is."""
+    """Draw the magnifier: unfiltered pixels, thin outlines, a cross at the mouse. `shrink`: how much smaller the image
+    is."""
     ratio = painter.device().devicePixelRatioF()
     corner = loupe.centre - QPointF(RADIUS_PX, RADIUS_PX)
     view = ViewTransform(loupe.view.zoom, loupe.view.x - corner.x(), loupe.view.y - corner.y(), loupe.view.aspect)
@@ -79,7 +80,7 @@ def _blank(ratio: float) -> QPixmap:
 
 @lru_cache(maxsize=4)
 def _disc(ratio: float) -> QPixmap:
-    """The disc that masks the loupe; compositing with it is far quicker than painting through a round clip."""
+    """The disc that masks the loupe; compositing with it is much faster than a round clip."""
     disc = _blank(ratio)
     painter = QPainter(disc)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -92,7 +93,7 @@ def _disc(ratio: float) -> QPixmap:
 
 @lru_cache(maxsize=4)
 def _loupe_rim(ratio: float) -> QPixmap:
-    """The rim of the glass, and the cross in its middle."""
+    """Draw the rim, and the cross in the middle."""
     side = 2 * (RADIUS_PX + _RIM_PX)
     ring = QPixmap(round(side * ratio), round(side * ratio))
     ring.setDevicePixelRatio(ratio)
@@ -111,7 +112,7 @@ def _loupe_rim(ratio: float) -> QPixmap:
 
 
 def _paint_pixels(painter: QPainter, image: QImage, view: ViewTransform, glass: QRectF, shrink: int) -> None:
-    """Only the part of the plate that the glass shows: whole pixels, nearest neighbour."""
+    """Draw only the part of the plate that the loupe shows: whole pixels, nearest neighbour."""
     (x0, y0), (x1, y1) = view.to_plate(glass.topLeft()), view.to_plate(glass.bottomRight())
     left, top = max(int(x0) - 1, 0), max(int(y0) - 1, 0)
     right, bottom = min(int(x1) + 2, image.width() * shrink), min(int(y1) + 2, image.height() * shrink)

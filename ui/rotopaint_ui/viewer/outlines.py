@@ -51,7 +51,7 @@ _LINES: Mapping[Style, Sequence[tuple[float, float]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A shape as it is drawn at a frame."""
+    """A shape as drawn at a frame."""
 
     shape: RotoShape
     points: Points
@@ -61,12 +61,12 @@ class Outline:
     is_shown: bool  # False: known to be hidden at this frame, drawn dashed
 
     def box(self, view: ViewTransform, margin: float) -> QRectF:
-        """The area of the outline, its points and tangents on the screen."""
+        """The bounding box of the outline, its points and tangents on the screen."""
         return transform_of(view).mapRect(self.extent).adjusted(-margin, -margin, margin, margin)
 
 
 class Paths:
-    """A cache of paths, so that a frame shown again and a still shape take no time."""
+    """A cache of paths, so that frames shown again and shapes at rest are fast."""
 
     def __init__(self) -> None:
         self._paths: OrderedDict[int, tuple[Points, bool, QPainterPath]] = OrderedDict()
@@ -86,7 +86,7 @@ class Paths:
 
 
 class Outlines:
-    """The outlines of a document at a frame; those of shapes that are the same as before are the same objects."""
+    """The outlines of a document at a frame; an unchanged shape keeps its outline object."""
 
     def __init__(self) -> None:
         self._paths = Paths()
@@ -99,7 +99,7 @@ class Outlines:
     def of(
         self, document: RotoDocument, frame: int, hidden: frozenset[str], own: Mapping[str, str] = _NONE
     ) -> list[Outline]:
-        """The outlines to draw, in the order of the document; `own` are colours that people have chosen."""
+        """The outlines to draw, in the order of the document; `own` are people's colours."""
         names = tuple(shape.name for shape in document.shapes)
         if names != self._names or own is not self._own:
             self._names, self._own, self._colours, self._last = names, own, colours_of(document, own), {}
@@ -109,7 +109,7 @@ class Outlines:
         return [outline for name, outline in self._last.items() if name not in hidden]
 
     def onion(self, shape: RotoShape, frame: int) -> list[tuple[QPainterPath, QColor]]:
-        """The selected shape at the keys around a frame, the farthest first and faintest."""
+        """The selected shape at the keys around a frame, farthest first and faintest."""
         frames = shape.frames
         before, after = bisect_left(frames, frame), bisect_right(frames, frame)
         found = []
@@ -139,7 +139,7 @@ def _extent(points: Points) -> QRectF:
 
 
 def third_box(path: QPainterPath, third: str) -> QRectF:
-    """What a third of an open path covers, in its own space; `third` as a run names it: `upper third`."""
+    """The bounding box of a third of an open path, in the path's own space; `third` as in a run: `upper third`."""
     first, last = path.pointAtPercent(0.0), path.pointAtPercent(1.0)
     is_ahead = {"left": first.x() <= last.x(), "upper": first.y() <= last.y()}
     is_ahead |= {"right": not is_ahead["left"], "lower": not is_ahead["upper"]}
@@ -151,7 +151,7 @@ def third_box(path: QPainterPath, third: str) -> QRectF:
 
 
 def transform_of(view: ViewTransform) -> QTransform:
-    """From plate space to the screen."""
+    """The transform from plate to screen."""
     return QTransform(view.zoom * view.aspect, 0, 0, view.zoom, view.x, view.y)
 
 
@@ -164,10 +164,11 @@ def paint_path(
     style: Style = "plain",
     width: float = 1.5,
 ) -> None:
-    """A spline as hairlines, `width` screen pixels of them for a plain line.
+    """Draw a spline as hairlines; a plain line is `width` screen pixels wide.
 
-    `style`: `plain`, `bold` (selected), `dashed` (hidden here), `thin` (no dark line),
-    `moving` (under the hand: the quickest)."""
+    `style`: `plain`, `bold` (selected), `dashed` (hidden here), `thin` (no dark edge), `moving` (being dragged: the
+    fastest).
+    """
     base, plate = painter.worldTransform(), transform_of(view)
     filling = _fillings(style, painter.device().devicePixelRatioF())
     painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -192,7 +193,7 @@ def paint_place(painter: QPainter, path: QPainterPath, third: str, view: ViewTra
 
 @lru_cache(maxsize=64)
 def _lines(style: Style, width: float) -> Sequence[tuple[float, float]]:
-    """Where the hairlines of a line lie. Broader lines than usual are discs of them, half a pixel apart."""
+    """Offsets of a line's hairlines. A line wider than usual is a disc of them, half a pixel apart."""
     if style not in ("plain", "bold") or width <= USUAL_PX:
         return _LINES[style] if width > 1.0 or style == "bold" else ((0.0, 0.0),)
     reach = (width - 1.0 + (1.0 if style == "bold" else 0.0)) / 2
@@ -202,7 +203,7 @@ def _lines(style: Style, width: float) -> Sequence[tuple[float, float]]:
 
 @lru_cache(maxsize=64)
 def _shadows(style: Style, width: float) -> Sequence[tuple[float, float]]:
-    """The dark edge is further out around a broader line."""
+    """Offsets of the hairlines of the dark edge, farther out around a wider line."""
     if style not in ("plain", "bold") or width <= USUAL_PX:
         return _SHADOWS[style]
     reach = width / 2 + (1.0 if style == "bold" else 0.5)
@@ -210,7 +211,7 @@ def _shadows(style: Style, width: float) -> Sequence[tuple[float, float]]:
 
 
 def _fillings(style: Style, ratio: float) -> Sequence[tuple[float, float]]:
-    """Where the hairlines of a line lie: each is a device pixel wide, on dense screens half of one of the screen's."""
+    """Offsets that fill a hairline on dense screens, where a hairline is only one device pixel wide."""
     if ratio <= 1.0:
         return ((0.0, 0.0),)
     return _FILLING[:2] if style == "moving" else _FILLING

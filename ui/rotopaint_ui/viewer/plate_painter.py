@@ -23,7 +23,7 @@ _MISSING, _HATCH, _DIM = QColor("#1b1d22"), QColor(255, 255, 255, 14), QColor(16
 
 
 class PlatePainter(QObject):
-    """Paints the plate and the clean plate of a frame into an area of the screen."""
+    """Draws the plate and the clean plate of a frame into an area of the screen."""
 
     def __init__(
         self, session: ShotSession, frame_cache: FrameCache, refined: Callable[[], None], parent: QObject | None = None
@@ -59,10 +59,10 @@ class PlatePainter(QObject):
         against_last: bool = False,
         shows_last: bool = False,
     ) -> None:
-        """Plate, clean plate, or both with a wipe between them, which comes first; a frame around the plate.
+        """Draw the plate, the clean plate, or both with a wipe, which has priority; and a frame around the plate.
 
-        `has_difference`: in place of the clean plate what it changes, see `difference_of`; `against_last`: of the clean
-        plate that was rendered last. `shows_last`: that one in place of a preview.
+        `has_difference`: in place of the clean plate, its difference from the plate (`difference_of`); `against_last`:
+        from the last rendered clean plate. `shows_last`: that one in place of a preview.
         """
         frame = self._session.frame
         plate, clean, last = self._frames.image(PLATE, frame), self._frames.image(CLEAN, frame), self._last_clean
@@ -112,14 +112,14 @@ class PlatePainter(QObject):
         self._refine.start()
 
     def _difference(self, plate: QImage, clean: QImage) -> QImage:
-        """The difference of two pictures, worked out once."""
+        """The difference of two pictures, cached."""
         keys = plate.cacheKey(), clean.cacheKey()
         if self._differed is None or self._differed[0] != keys:
             self._differed = keys, difference_of(plate, clean)
         return self._differed[1]
 
     def _draw_finely(self) -> None:
-        """After a pause: replace the fast drawing by a fine one."""
+        """After a pause, replace the fast scaling by a smooth one."""
         ways = Qt.AspectRatioMode.IgnoreAspectRatio, Qt.TransformationMode.SmoothTransformation
         self._scaled = {key: image.scaled(key[1], *ways) for key, image in self._to_refine.items()}
         self._to_refine.clear()
@@ -127,7 +127,8 @@ class PlatePainter(QObject):
         self._refined()
 
     def _paint_missing(self, painter: QPainter, area: QRectF) -> None:
-        """Why there is no picture. While one is read, the previous picture stays, dimmed, to avoid flicker."""
+        """Draw why there is no picture. While it is being read, the previous picture stays, dimmed, to avoid
+        flicker."""
         plate, frame = self._session.plate, self._session.frame
         broken = self._frames.broken.get((PLATE, frame))
         is_reading = plate is not None and frame in plate.frames and broken is None
@@ -147,7 +148,7 @@ class PlatePainter(QObject):
 
 
 def difference_of(plate: QImage, clean: QImage) -> QImage:
-    """How far two pictures are apart on the screen, `GAIN` times: black where nothing was painted."""
+    """The difference of two pictures on the screen, `GAIN` times; black where nothing was painted."""
     apart = plate.convertToFormat(QImage.Format.Format_RGB32)
     painter = QPainter(apart)
     painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_Difference)
@@ -163,7 +164,7 @@ def difference_of(plate: QImage, clean: QImage) -> QImage:
 
 
 def _paint_frame(painter: QPainter, area: QRectF) -> None:
-    """A hairline around the plate; its four sides are filled, which a painter does far quicker than an outline."""
+    """Draw a hairline around the plate as four filled sides, which is much faster than an outline."""
     ink, px = QColor(255, 255, 255, 40), 1.0 / painter.device().devicePixelRatioF()
     for x, width in ((area.left() - px, px), (area.right(), px)):
         painter.fillRect(QRectF(x, area.top(), width, area.height()), ink)

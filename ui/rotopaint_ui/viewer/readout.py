@@ -28,7 +28,8 @@ class Readout(QObject):
         frame_cache.pixel_ready.connect(self._take_values)
 
     def look(self, place: tuple[float, float] | None, zoom: float) -> None:
-        """The mouse is over a place of the plate (None: nowhere), at so many device pixels for one of the plate's."""
+        """Note that the mouse is over a place of the plate (None: outside), at so many device pixels per plate
+        pixel."""
         had, self._place, self._zoom = self._place, place, zoom
         plate, self.frame = self._session.plate, self._session.frame
         if place is None:

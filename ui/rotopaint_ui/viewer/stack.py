@@ -1,7 +1,7 @@
-"""The picture in the viewer, in two layers: still content is painted once and cached, moving content each time.
+"""The picture in the viewer, in two layers: static content is painted once and cached, moving content at every step.
 
-While a hand drags, the plate, and all that the gesture has not changed, are one pixmap. A step of the drag copies it
-and draws the rest, which is what keeps the time from the mouse to the screen short with any number of shapes.
+During a drag, the plate and everything that the gesture has not changed are one pixmap. Each step copies it and draws
+the rest, which keeps the delay from mouse to screen short with any number of shapes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ViewSettings:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PaintScene:
-    """The content to paint: `still` goes into the cached layer, `moving` is painted at every step."""
+    """The content to paint: `still` is cached, `moving` is painted at every step."""
 
     shown: ViewSettings
     area: QRectF  # area of the plate on the screen
@@ -72,13 +72,13 @@ class PaintScene:
     things: tuple[object, ...] = field(default=())  # compared by identity
 
     def stands_as(self, other: PaintScene | None) -> bool:
-        """Whether the cached layer of another scene is valid for this one."""
+        """Whether another scene's cached layer is valid for this one."""
         if other is None or self.facts != other.facts or len(self.things) != len(other.things):
             return False
         return all(a is b for a, b in zip(self.things, other.things))
 
     def moving_box(self) -> QRectF:
-        """The largest area that is repainted, on the screen."""
+        """The largest area that a step repaints, on the screen."""
         view, box = self.shown.view, QRectF()
         for outline in self.moving:
             margin = _MARGIN_PX + ((outline.shape.width_px or 0) / 2 + outline.shape.feather_px) * view.zoom
@@ -92,7 +92,7 @@ class PaintScene:
 
 
 class Stack:
-    """Paints scenes, and tells which part of the screen a new scene changes."""
+    """Paints scenes, and computes which part of the screen a new scene changes."""
 
     def __init__(self, session: ShotSession, frame_cache: FrameCache, pictures: PlatePainter) -> None:
         self._session, self._frames, self._pictures = session, frame_cache, pictures
@@ -125,7 +125,7 @@ class Stack:
         return PaintScene(shown, area, facts, still, tuple(moving), still_marks, moving_marks, loupe, things)
 
     def paint(self, painter: QPainter, scene: PaintScene, font: QFont) -> None:
-        """Paint a scene; the cached layer is painted first where it is out of date."""
+        """Paint a scene; first the cached layer, if it is out of date."""
         if self._kept is None or not scene.stands_as(self._scene):
             self._paint_kept(scene, font)
         self._scene = scene
@@ -153,7 +153,7 @@ class Stack:
             paint_loupe(painter, scene.loupe, image, scene.moving or scene.still, shrink=shrink)
 
     def damage(self, scene: PaintScene) -> QRect | None:
-        """The area of the screen that a scene changes since the last one; None means all of it."""
+        """The area of the screen that changes from the last scene to this one; None: all of it."""
         if self._scene is None or not scene.stands_as(self._scene):
             return None
         return scene.moving_box().united(self._scene.moving_box()).toAlignedRect()
@@ -161,7 +161,7 @@ class Stack:
     # --- parts
 
     def _clean_name(self) -> str:
-        """The name of the picture that is shown as the clean plate."""
+        """The name of the plate that is shown as the clean plate."""
         frame = self._session.frame
         if self._frames.is_replaced(CLEAN, frame):
             return "preview"
@@ -291,7 +291,7 @@ class Stack:
 
 
 def _is_placed(shape: RotoShape, frame: int) -> bool:
-    """Whether it is known where a shape is: between its first and last key, or anywhere when people made it."""
+    """Whether a shape's position is known: between its first and last key, or anywhere for a drawn shape."""
     is_by_hand = all(key.source == "human" for key in shape.keys.values())
     return is_by_hand or shape.frames[0] <= frame <= shape.frames[-1]
 

@@ -9,7 +9,7 @@ from rotopaint_ui.session.session import ShotSession
 
 
 class WaitingNote(QFrame):
-    """A note in the middle of the viewer while a project waits for its plate."""
+    """A note in the viewer while a project waits for its plate."""
 
     wanted = Signal()
 
@@ -30,7 +30,7 @@ class WaitingNote(QFrame):
         self.hide()
 
     def refresh(self) -> None:
-        """Show or hide it, as the session is."""
+        """Show or hide the note for the session's state."""
         session, path = self._session, self._session.project.path
         waits = session.project.awaits_plate and session.plate is None and path is not None
         if waits and path is not None:
@@ -39,7 +39,7 @@ class WaitingNote(QFrame):
         self.setVisible(waits)
 
     def place(self) -> None:
-        """To the middle of the viewer."""
+        """Move the note to the middle of the viewer."""
         viewer, size = self._viewer, self.sizeHint()
         self.resize(min(size.width(), viewer.width()), size.height())
         self.move((viewer.width() - self.width()) // 2, (viewer.height() - size.height()) // 2)

@@ -19,9 +19,9 @@ _SNAP_DEGREES = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Wipe:
-    """The wipe's line: its middle as shares of the plate's width and height, and its angle from vertical.
+    """The line of the wipe: its middle as shares of the plate's width and height, and its angle from vertical.
 
-    The plate shows on the left of an upright line; degrees run clockwise on the screen.
+    The plate is on the left of a vertical line; degrees run clockwise on the screen.
     """
 
     x: float = 0.5
@@ -29,11 +29,11 @@ class Wipe:
     degrees: float = 0.0
 
     def middle(self, area: QRectF) -> QPointF:
-        """The middle of the line, in a plate that fills `area` on the screen."""
+        """The middle of the line, for a plate that fills `area` on the screen."""
         return QPointF(area.left() + self.x * area.width(), area.top() + self.y * area.height())
 
     def along(self) -> QPointF:
-        """Unit vector along the line, upwards where it is upright."""
+        """Unit vector along the line, pointing up for a vertical line."""
         angle = math.radians(self.degrees)
         return QPointF(math.sin(angle), -math.cos(angle))
 
@@ -43,13 +43,13 @@ class Wipe:
         return QPointF(math.cos(angle), math.sin(angle))
 
     def clean_side(self, area: QRectF) -> QPolygonF:
-        """The half of the screen, far beyond `area`, where the clean plate shows."""
+        """The half of the screen with the clean plate, as a polygon far beyond `area`."""
         reach = 2.0 * (area.width() + area.height()) + 4096.0
         middle, along, across = self.middle(area), self.along() * reach, self.across() * reach
         return QPolygonF([middle + along, middle + along + across, middle - along + across, middle - along])
 
     def grip_at(self, point: QPointF, area: QRectF) -> WipeGrip | None:
-        """The part under the mouse: the line, or one of the rings that rotate it."""
+        """The part under the mouse: the line, or one of the rings that rotate it; None elsewhere."""
         offset = point - self.middle(area)
         for side in (1, -1):
             ring = offset - self.along() * (_TURN_PX * side)
@@ -59,12 +59,12 @@ class Wipe:
         return "line" if abs(offset.x() * across.x() + offset.y() * across.y()) < _REACH_PX else None
 
     def moved(self, point: QPointF, area: QRectF) -> Wipe:
-        """The line with its middle at a place of the screen, kept inside the plate."""
+        """The wipe with its middle at a place of the screen, kept inside the plate."""
         x, y = (point.x() - area.left()) / area.width(), (point.y() - area.top()) / area.height()
         return replace(self, x=min(max(x, 0.0), 1.0), y=min(max(y, 0.0), 1.0))
 
     def turned(self, point: QPointF, area: QRectF, *, snaps: bool) -> Wipe:
-        """The line rotated so that its nearer ring points at a position on the screen."""
+        """The wipe rotated so that its nearer ring points at a place of the screen."""
         offset, along = point - self.middle(area), self.along()
         side = 1 if offset.x() * along.x() + offset.y() * along.y() >= 0 else -1
         degrees = math.degrees(math.atan2(side * offset.x(), -side * offset.y()))
@@ -74,7 +74,7 @@ class Wipe:
 
 
 def paint_wipe(painter: QPainter, wipe: Wipe, area: QRectF, *, clean: str) -> None:
-    """The line, its handles, and the names of the two sides; `clean` is that of the clean plate's."""
+    """Draw the line, its handles, and the names of the two sides; `clean` names the clean plate's side."""
     middle, along = wipe.middle(area), wipe.along()
     reach = area.width() + area.height()
     painter.save()

@@ -1,1 +1,1 @@
-"""Small widgets, icons, dialogs, and whose a key is while a widget has the focus."""
+"""Small widgets, icons, dialogs, and which keys belong to the widget with the focus."""

@@ -18,7 +18,7 @@ def style() -> str:
 
 
 def dress(application: QApplication) -> None:
-    """Dark as the style sheet, where that does not reach: windows of Qt's own, and the edges of open choices."""
+    """Apply the dark style where the style sheet does not reach: Qt's own windows, and edges of open lists."""
     application.setStyle("Fusion")
     application.setPalette(QPalette(QColor("#31353e"), QColor("#1b1d22")))
 
@@ -26,7 +26,7 @@ def dress(application: QApplication) -> None:
 def ask_for_file(
     parent: QWidget, title: str, then: Callable[[str], None], filter: str = "", beside: Path | None = None
 ) -> QFileDialog:
-    """Ask for a file; the panel stays usable meanwhile. `beside`: a file or folder that shows where to begin."""
+    """Ask for a file; the panel stays usable meanwhile. `beside`: a path whose folder is shown first."""
     dialog = _open_dialog(parent, title, then, QFileDialog.FileMode.ExistingFile, filter)
     folder = beside if beside is None or beside.is_dir() else beside.parent
     if folder is not None and folder.is_dir():

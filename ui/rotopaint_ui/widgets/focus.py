@@ -1,10 +1,10 @@
-"""Whose a key is while a widget inside the panel has the focus: the widget's own, or the shortcuts'.
+"""Which keys belong to a widget with the focus inside the panel, and which to the shortcuts.
 
-Shortcuts win over widgets in Qt unless somebody takes the key first. Numbers, names and lists are worked with the keys
-that a widget of that kind answers to everywhere; with Ctrl or Alt a key stays the panel's, whoever has the focus. A
-shortcut takes the number that was being typed first; Esc leaves what is typed in any field, Ctrl+Z then undoes the
-typing alone. Return presses the button that has the focus, in every window. Choosing something, Return in a field of
-the panel, and a click on a tab hand the focus to the viewer; a click on a row of a list leaves it there.
+In Qt shortcuts come before widgets, unless somebody claims the key first. Number boxes, text fields and lists keep the
+keys that such widgets use everywhere; with Ctrl or Alt a key is the panel's. Before a shortcut acts, a number that is
+being typed is taken. Esc undoes what was typed in a field; Ctrl+Z then undoes only the typing. Return presses the
+button with the focus, in every window. After a choice, Return in a field of the panel, or a click on a tab, the viewer
+gets the focus; after a click on a row of a list it does not.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Number = QSpinBox | QDoubleSpinBox
 
 
 class Presser(QObject):
-    """Return presses the button of a window that has the focus; Qt leaves that to dialogs."""
+    """Makes Return press the button with the focus in a window; Qt does that only in dialogs."""
 
     def __init__(self, window: QWidget, *, closes: bool = False) -> None:
         """`closes`: Esc closes the window."""
@@ -61,7 +61,7 @@ class Presser(QObject):
 
 
 def presses_button(event: QKeyEvent) -> bool:
-    """Whether Return has pressed the button that has the focus."""
+    """Press the button with the focus, if the key is Return; returns whether it did."""
     button = QApplication.focusWidget()
     if event.key() not in _RETURN or event.modifiers() & ~_PLAIN or not isinstance(button, QAbstractButton):
         return False
@@ -71,7 +71,7 @@ def presses_button(event: QKeyEvent) -> bool:
 
 
 class Guard(QObject):
-    """Keeps the shortcuts of a panel from the keys that belong to its fields, lists and buttons."""
+    """Keeps shortcuts of a panel from keys that belong to its fields, lists and buttons."""
 
     def __init__(self, panel: QWidget, viewer: QWidget) -> None:
         super().__init__(panel)
@@ -97,11 +97,11 @@ class Guard(QObject):
             box.installEventFilter(self)
 
     def _hand_on(self) -> None:
-        """Something was chosen: the keys that follow are the viewer's, once Qt is done with the widget."""
+        """After a choice, give the focus to the viewer once Qt is done with the widget."""
         QTimer.singleShot(0, self._viewer, self._viewer.setFocus)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Take a key before it becomes a shortcut, so that it comes to the widget."""
+        """Claim a key for the widget before it becomes a shortcut."""
         if isinstance(watched, QSpinBox | QDoubleSpinBox):
             return isinstance(event, QKeyEvent) and self._in_number(watched, event)
         if isinstance(watched, QLineEdit | QComboBox):
@@ -122,7 +122,7 @@ class Guard(QObject):
         return is_taken and not (in_choice and event.key() in _RETURN)  # Qt takes the row upon this very event
 
     def _leaves_text(self, field: QLineEdit | QComboBox, event: QEvent) -> bool:
-        """Esc puts back what stood in a line of text, and hands the keys to the viewer."""
+        """On Esc, restore the old text of a line edit and give the focus to the viewer."""
         if event.type() == QEvent.Type.FocusIn:
             self._text = field.text() if isinstance(field, QLineEdit) else field.currentText()
         if not isinstance(event, QKeyEvent) or event.key() != _K.Key_Escape:
@@ -134,7 +134,7 @@ class Guard(QObject):
         return True
 
     def _in_number(self, box: Number, event: QKeyEvent) -> bool:
-        """Whether a key that comes to a box for numbers is not for the box."""
+        """Handle a key in a number box; returns whether the box must not get it."""
         leaves = event.key() == _K.Key_Escape and is_typed(box)
         if event.type() == QEvent.Type.KeyPress:
             if leaves:
@@ -152,7 +152,7 @@ class Guard(QObject):
 
 
 def _is_left(box: Number, event: QKeyEvent) -> bool:
-    """Whether a box leaves a key to the shortcuts that it would only swallow: letters, undo where nothing is typed."""
+    """Whether a number box leaves a key to the shortcuts: letters, and undo while nothing is being typed."""
     is_history = any(event.matches(each) for each in _HISTORY)
     is_letter = event.text().isalpha() and not event.modifiers() & ~_PLAIN
     is_ours = is_letter or (is_history and not is_typed(box))
@@ -165,18 +165,18 @@ def _is_left(box: Number, event: QKeyEvent) -> bool:
 
 
 def is_typed(box: Number) -> bool:
-    """Whether a number is being typed that the box has not reported yet."""
+    """Whether a number box holds typed text that it has not reported yet."""
     return box.hasFocus() and box.cleanText() != box.textFromValue(box.value())  # type: ignore[arg-type]  # its own kind
 
 
 def _leave_to_tab(widget: QWidget) -> None:
-    """One that was clicked leaves the keys to the viewer."""
+    """Let a widget take the focus by Tab but not by a click, which leaves the keys to the viewer."""
     if widget.focusPolicy() & Qt.FocusPolicy.ClickFocus == Qt.FocusPolicy.ClickFocus:
         widget.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
 
 def takes_keys(widget: QWidget | None, event: QKeyEvent) -> bool:
-    """Whether a key goes to the widget that has the focus, and no shortcut may have it."""
+    """Whether a key belongs to the widget with the focus, and may not be a shortcut."""
     if event.modifiers() & ~_PLAIN:
         return False
     if isinstance(widget, QAbstractItemView) and widget.window().windowType() != Qt.WindowType.Popup:

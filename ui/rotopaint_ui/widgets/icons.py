@@ -21,7 +21,7 @@ _STATES = (
 
 @cache
 def icon(name: str) -> QIcon:
-    """The icon of that name; brighter where its button is checked, darker where it is disabled."""
+    """The icon of that name; brighter for checked buttons, darker for disabled ones."""
     made = QIcon()
     for ink, mode, state in _STATES:
         pixmap = QPixmap(_SIZE * _SCALE, _SIZE * _SCALE)
@@ -170,7 +170,7 @@ def _teach(painter: QPainter, ink: QColor) -> None:
 
 
 def _learn_shot(painter: QPainter, ink: QColor) -> None:
-    """A book that is open."""
+    """An open book."""
     for side in (-1, 1):
         painter.drawPolyline(
             QPolygonF([QPointF(12 + side * x, y) for x, y in ((0, 19), (9, 16.5), (9, 5), (0, 7.5), (0, 19))])

@@ -29,7 +29,7 @@ _FIELD, _LABEL = QFormLayout.ItemRole.FieldRole, QFormLayout.ItemRole.LabelRole
 
 
 def number_box(low: float, high: float, unit: str, about: str, step: float = 0.5) -> QDoubleSpinBox:
-    """A box for a number; it tells of a change when the change is finished."""
+    """A box for a number, which reports only finished changes."""
     box = QDoubleSpinBox()
     box.setRange(low, high)
     box.setDecimals(0 if unit == " %" else 2)
@@ -41,7 +41,7 @@ def number_box(low: float, high: float, unit: str, about: str, step: float = 0.5
 
 
 def padded_box(box: B) -> B:
-    """A box for numbers whose text keeps off its edge; style sheets cannot do that."""
+    """A number box with a margin around its text, which style sheets cannot set."""
     box.lineEdit().setTextMargins(5, 0, 5, 0)
     return box
 
@@ -50,10 +50,9 @@ MIXED = "mixed"
 
 
 def put_widget(box: QDoubleSpinBox, *values: float) -> None:
-    """Show a value, `mixed` where there are several, unless the artist is typing one; the box does not take it for a
-    change of theirs.
+    """Show a value (`mixed` where there are several) without a change signal, unless the artist is typing one.
 
-    A box that shows `mixed` stands one step below its range, so that any number that is typed is a change.
+    A box that shows `mixed` is set one step below its range, so that every typed number is a change.
     """
     if is_typed(box):
         return
@@ -70,7 +69,7 @@ def put_widget(box: QDoubleSpinBox, *values: float) -> None:
 
 
 def note_label(text: str = "") -> QLabel:
-    """A line or more of quiet text."""
+    """A label for explanatory text."""
     label = QLabel(text)
     label.setObjectName("note")
     label.setWordWrap(True)
@@ -79,19 +78,19 @@ def note_label(text: str = "") -> QLabel:
 
 
 def visibility_text(before: float, after: float) -> str:
-    """How much a seam shows in the plate and in the clean plate; `seams.visibility` is 0.9 on skin without one."""
+    """The visibility of a seam in the plate and in the clean plate; plain skin has 0.9 (`seams.visibility`)."""
     return f"{before:.1f} \u2192 {after:.1f} (plain skin {PLAIN_SKIN})"
 
 
 def heading(text: str) -> QLabel:
-    """The name of a group of fields."""
+    """A heading for a group of fields."""
     label = QLabel(text)
     label.setObjectName("heading")
     return label
 
 
 def make_scroll_area(hint: QWidget, fields: QLayout) -> QScrollArea:
-    """Fields under a hint, in an area that scrolls up and down, with the mouse over a field as well."""
+    """Fields under a hint, in an area that scrolls vertically, also with the mouse over a field."""
     inside = QWidget()
     column = QVBoxLayout(inside)
     column.setContentsMargins(12, 12, 12, 12)
@@ -108,7 +107,7 @@ def make_scroll_area(hint: QWidget, fields: QLayout) -> QScrollArea:
 
 
 def leave_wheel(owner: QWidget, *fields: QWidget) -> None:
-    """Let the wheel change a field only while it has the focus, which the wheel does not give."""
+    """Let the wheel change a field only while the field has the focus; the wheel itself does not give it."""
     wheel = _Wheel(owner)
     for field in fields:
         field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # not by the wheel
@@ -116,10 +115,10 @@ def leave_wheel(owner: QWidget, *fields: QWidget) -> None:
 
 
 class _Wheel(QObject):
-    """Ignores the mouse wheel over a field without the focus, so that scrolling past it changes no value."""
+    """Ignores the wheel over a field without the focus, so that scrolling changes no value."""
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Hand the wheel on."""
+        """Pass the wheel on to the scroll area."""
         is_passing = event.type() == QEvent.Type.Wheel and isinstance(watched, QWidget) and not watched.hasFocus()
         if is_passing:
             event.ignore()
@@ -127,7 +126,7 @@ class _Wheel(QObject):
 
 
 def make_scrolling_label(label: QLabel, most_px: int) -> QScrollArea:
-    """A text of any length in no more than some height; it scrolls beyond that."""
+    """A text of any length with a limited height; longer text scrolls."""
     area = _ScrollingText(label, most_px)
     area.setWidget(label)
     area.setWidgetResizable(True)
@@ -138,7 +137,7 @@ def make_scrolling_label(label: QLabel, most_px: int) -> QScrollArea:
 
 
 class _ScrollingText(QScrollArea):
-    """As high as its text needs, up to a limit."""
+    """A label as high as its text, up to a limit."""
 
     def __init__(self, label: QLabel, most_px: int) -> None:
         super().__init__()
@@ -152,7 +151,7 @@ class _ScrollingText(QScrollArea):
         return QSize(200, min(max(wanted, 0), self._most_px))
 
     def minimumSizeHint(self) -> QSize:
-        """No less than the text needs."""
+        """The height of the text; no minimum width."""
         return QSize(0, self.sizeHint().height())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -163,7 +162,7 @@ class _ScrollingText(QScrollArea):
 
 
 class ElidedLabel(QLabel):
-    """A line of text that is cut with dots where room is short; the tool tip then has the full text."""
+    """A line of text that is elided where it does not fit; its tooltip then has the full text."""
 
     def minimumSizeHint(self) -> QSize:
         """A small minimum width, so that neighbours get the room."""
@@ -181,7 +180,7 @@ class ElidedLabel(QLabel):
 
 
 def level(form: QFormLayout) -> None:
-    """Labels in the middle of their fields, whatever the style thinks of it."""
+    """Centre the labels of a form on their fields, in any style."""
     for row in range(form.rowCount()):
         field, label = (form.itemAt(row, role) for role in (_FIELD, _LABEL))
         text = None if label is None else label.widget()
@@ -202,7 +201,7 @@ def footer(*widgets: QWidget) -> QFrame:
 
 
 def swatch(colour: QColor, *, closed: bool) -> QIcon:
-    """A round patch of the shape's colour for a closed one, a bar for an open one."""
+    """An icon in the shape's colour: a disc for a closed shape, a bar for an open one."""
     pixmap = QPixmap(_SIDE * _SCALE, _SIDE * _SCALE)
     pixmap.fill(Qt.GlobalColor.transparent)
     painter = QPainter(pixmap)
