@@ -1,4 +1,5 @@
-"""The container recipe, read as text: what it copies, installs and starts is there. It is built where a builder is."""
+"""The container recipe, read as text: what it copies, installs and starts exists. It is built only where a builder is
+installed."""
 
 from __future__ import annotations
 

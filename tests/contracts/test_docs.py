@@ -1,4 +1,4 @@
-"""What the documents say is there: pictures of the pack that ships, links to files, commands that parse."""
+"""What the documents name exists: pictures of the shipped pack, linked files, commands that parse."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_programs_that_the_wheel_installs_are_there() -> None:
 
 
 def test_what_the_workflows_name_is_there() -> None:
-    """Nobody runs them here: at least they are YAML of jobs with steps, and their files exist."""
+    """No workflow runs here, but each is YAML with jobs and steps, and its files exist."""
     for path in (ROOT / ".github" / "workflows").glob("*.yml"):
         jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
         assert all(job["runs-on"] and job["steps"] for job in jobs.values())
@@ -82,7 +82,7 @@ def test_what_the_workflows_name_is_there() -> None:
 
 
 def _commands() -> list[str]:
-    """The command lines of the documents that are given whole, without what is said of them."""
+    """The complete command lines of the documents, without the comments after them."""
     found = {
         line.split(" #")[0].strip() for page in PAGES for line in COMMAND.findall(page.read_text(encoding="utf-8"))
     }

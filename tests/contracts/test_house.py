@@ -28,7 +28,7 @@ def texts() -> dict[Path, str]:
 
 
 def imports() -> dict[str, set[str]]:
-    """What each module of the product imports of it anywhere: at its top, in functions and for types."""
+    """The modules of the product that each module imports: at its top, in functions and for types."""
     graph = grimp.build_graph(*PACKAGES, cache_dir=None)
     return {name: set(graph.find_modules_directly_imported_by(name)) - {name} for name in graph.modules}
 
@@ -78,14 +78,14 @@ def test_imports_are_by_whole_names() -> None:
 
 
 def test_what_nuke_starts_is_imported_by_nothing() -> None:
-    """`startup` is no package, and so no part of the picture of imports: Nuke runs its files one by one."""
+    """`startup` is not a package, and so not in the graph of imports: Nuke runs its files one by one."""
     startup = re.compile(r"rotopaint_nuke\.startup|rotopaint_nuke import startup|import rotopaint_nuke_bootstrap")
     users = [path for path, text in texts().items() if startup.search(text)]
     assert {path.parent.name for path in users} <= {"startup"}
 
 
 def shared_types(modules: Mapping[str, str]) -> dict[str, set[str]]:
-    """The public names that two classes, a class and an alias, or two aliases of other types have, and their modules.
+    """Public names with two meanings (classes, or aliases of different types), and their modules.
 
     Aliases of arrays, type variables and names of another module do not count.
     """
@@ -114,7 +114,7 @@ def test_a_public_type_name_has_one_meaning() -> None:
 
 
 def test_nothing_is_kept_that_is_made_or_lies_elsewhere() -> None:
-    """No file that `.gitignore` names, and no link: it would lead to a place that others have not."""
+    """No file in git is one that `.gitignore` names, or a link, whose target others may not have."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     made = subprocess.check_output(["git", "ls-files", "-ci", "--exclude-standard"], cwd=ROOT, text=True)

@@ -34,7 +34,7 @@ for step in {steps!r}:
 
 
 def first_loaded_by(*steps: str) -> list[set[str]]:
-    """Top-level modules that each step loads, of steps run one after the other in a fresh interpreter."""
+    """Top-level modules that each step loads first, when the steps run in order in a new interpreter."""
     paths = [str(ROOT), str(ROOT / "ui"), str(ROOT / "plugin"), str(ROOT / "models")]
     done = subprocess.run(
         [sys.executable, "-c", STEPS.format(paths=paths, steps=steps)], capture_output=True, text=True, check=True
@@ -50,8 +50,10 @@ def test_light_modules_load_nothing_heavy() -> None:
 
 
 def test_a_run_loads_only_what_it_needs() -> None:
-    """Movies want PyAV, other colour spaces OpenColorIO, other stills OpenImageIO: each costs its start and 10 to 30
-    MB, and EXR as most studios write it wants none."""
+    """Movies need PyAV, other colour spaces OpenColorIO, other stills OpenImageIO.
+
+    Each costs its start and 10 to 30 MB, and EXR as most studios write it needs none.
+    """
     wanted_by_few = {"av", "PyOpenColorIO", "OpenImageIO", "torch", "numba", "PIL"}
     [loaded] = first_loaded_by("import rotopaint_ai.pipeline.run")
     assert loaded & wanted_by_few == set()

@@ -1,4 +1,4 @@
-"""Files as the first revisions of each version wrote them, word for word: they are read for good."""
+"""Files as the first revision of each version wrote them, word for word: they stay readable."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_what_is_read_is_written_in_the_version_it_was_of() -> None:
 
 
 def _pack_of_card(folder: Path, **other: object) -> Path:
-    """A pack that has the first card ever shipped; its models are those of today."""
+    """A pack with the first card ever shipped, and today's models."""
     card = json.loads((KEPT / "pack-version-1.card.json").read_text(encoding="utf-8"))
     folder.mkdir()
     for name in card["files"]:

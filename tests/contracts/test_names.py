@@ -1,4 +1,4 @@
-"""How many names of functions stand in two modules or more: whoever looks for one finds a single place."""
+"""Counts function names that two or more modules share: whoever searches a name should find one place."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Functions = Iterator[tuple[str | None, str]]
 
 
 def product() -> dict[str, str]:
-    """The text of every module by its dotted path."""
+    """The text of every module, by its dotted path."""
     files = [(path, place) for name, place in PACKAGES.items() for path in (place / name).rglob("*.py")]
     return {".".join(path.relative_to(place).parts): path.read_text("utf-8") for path, place in files}
 
 
 def functions(text: str) -> Functions:
-    """Class (None: none) and name of each function and method of a module; no dunders, no names of Qt."""
+    """Class (None: none) and name of each function and method of a module, without dunders and Qt's names."""
     inside = None
     for line in text.splitlines():
         if head := CLASS.match(line):
@@ -43,7 +43,7 @@ def functions(text: str) -> Functions:
 
 
 def promised(texts: Mapping[str, str]) -> set[str]:
-    """Methods that a class has from a protocol or from another class of the product."""
+    """Methods that a class gets from a protocol or from another class of the product."""
     bases: dict[str, list[str]] = {}
     own: dict[str, set[str]] = defaultdict(set)
     for text in texts.values():
@@ -63,7 +63,10 @@ def promised(texts: Mapping[str, str]) -> set[str]:
 
 
 def shared_names(texts: Mapping[str, str]) -> tuple[set[str], dict[str, set[str]]]:
-    """All names; and, but for `INTERFACES`, promised methods and torch's `forward`, those of two modules or more."""
+    """All names; and those in two or more modules, with these modules.
+
+    Left out are promised methods, torch's `forward`, and the functions in `INTERFACES`.
+    """
     places = defaultdict(set)
     from_above = promised(texts) | {"forward"}
     for module, text in texts.items():

@@ -36,7 +36,7 @@ def identifiers(tree: ast.AST) -> set[str]:
 
 @cache
 def known() -> dict[str, list[set[str]]]:
-    """By the end of a module's path (`seams.rig`, `rig`) or the name of a class: the identifiers of such modules."""
+    """The identifiers of modules, by the end of a module's path (`seams.rig`, `rig`) or the name of a class in it."""
     found = defaultdict(list)
     for package, place in PACKAGES.items():
         for path in (place / package).rglob("*.py"):
@@ -51,7 +51,7 @@ def known() -> dict[str, list[set[str]]]:
 
 
 def is_gone(name: str) -> bool:
-    """Whether a dotted name begins with a module or class of ours that does not have what follows."""
+    """Whether a dotted name begins with a module or class of ours that lacks the rest."""
     parts = name.split(".")
     if parts[-1] in ENDINGS or parts[-1] == PLACEHOLDER or name in ENTRY_POINTS:
         return False

@@ -1,4 +1,4 @@
-"""The sdist and its wheel: a package index would take them, and the wheel works where nothing else of ours is."""
+"""The sdist and its wheel: a package index would accept them, and the wheel works without the checkout."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_file_of_the_packages_is_in_the_wheel(wheel: Path) -> None:
 
 
 def test_what_the_wheel_installs_traces_and_paints(wheel: Path, tmp_path: Path) -> None:
-    """Into a folder without its dependencies, which stand beside the tests; what runs is the wheel's."""
+    """The wheel is installed into a folder without its dependencies, which come from the tests' environment."""
     install = ("-m", "pip", "install", "--quiet", "--no-deps", "--target", str(tmp_path / "site"), str(wheel))
     _run(sys.executable, *install, cwd=tmp_path)
     place = {"PYTHONPATH": str(tmp_path / "site")}

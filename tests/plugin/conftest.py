@@ -1,7 +1,7 @@
-"""A stand-in for Nuke as its Python reference documents it: nodes, knobs, formats, selection and undo.
+"""A fake of Nuke, after its Python reference: nodes, knobs, formats, selection and undo.
 
-A knob that a node lacks raises NameError when it is indexed and is None when it is asked for; `uncollide` numbers
-names; a new node takes the selected one as its input and is selected itself; undo counts an artist's steps back.
+A missing knob raises NameError by index, and is None by `knob`. `uncollide` numbers names. A new node takes the
+selected node as its input and becomes selected. Undo goes back by an artist's steps.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KNOBS: dict[str, dict[str, Any]] = {
 
 
 class Knob:
-    """A knob's value; the curves knob keeps its script and counts how often it was told to change."""
+    """A knob's value; the curves knob stores its script and counts how often `changed` was called."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -65,7 +65,7 @@ class Format:
 
 
 class Node:
-    """A node of the stand-in."""
+    """A node of the fake."""
 
     def __init__(self, kind: str, name: str, **knobs: Any) -> None:
         self.kind, self._name = kind, name
@@ -126,7 +126,7 @@ class Node:
 
 
 class FakeNuke(types.ModuleType):
-    """The module `nuke`. `steps` are the undo steps that an artist would see."""
+    """A fake of the module `nuke`. `steps`: the undo steps that an artist would see."""
 
     def __init__(self) -> None:
         super().__init__("nuke")
@@ -191,7 +191,7 @@ class FakeNuke(types.ModuleType):
 
 @pytest.fixture
 def fake_nuke(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeNuke]:
-    """`import nuke` gives the stand-in."""
+    """Makes `import nuke` return the fake."""
     nuke = FakeNuke()
     monkeypatch.setitem(sys.modules, "nuke", nuke)
     for name in ("host", "batch"):

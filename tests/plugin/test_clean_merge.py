@@ -18,7 +18,7 @@ from .test_roto_node import document, shapes_in
 
 
 def run_folder(folder: Path, suffix: str = ".exr") -> Path:
-    """What a run leaves: shapes, and two clean frames."""
+    """A run's folder with shapes and two clean frames."""
     (folder / "clean").mkdir(parents=True)
     for frame in (1001, 1002):
         (folder / "clean" / f"plate.v2.{frame}{suffix}").touch()

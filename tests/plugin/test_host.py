@@ -1,4 +1,4 @@
-"""What the panel is told of Nuke's Read nodes, and what it makes of a selection that is not one plate."""
+"""What the panel learns of Nuke's Read nodes, and how it treats a selection that is not one plate."""
 
 from __future__ import annotations
 

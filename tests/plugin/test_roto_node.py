@@ -1,4 +1,4 @@
-"""The RotoPaint node of an export: one undo, selection and the artist's shapes kept, values as in the document."""
+"""The RotoPaint node of an export: one undo step, selection and the artist's shapes kept, values as in the document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def document(x: float = 10.0) -> RotoDocument:
 
 
 def shapes_in(node: Node) -> RotoDocument:
-    """What a reader of its own finds in the node's curves."""
+    """The shapes in a node's curves, as read by an independent reader."""
     text = node["curves"].toScript()
     inner = text[1:-1] if text.startswith("{{{") else text
     script = f"RotoPaint {{\n curves {{{inner}}}\n name A\n}}\n"

@@ -85,7 +85,7 @@ print(json.dumps({"said": said, "commands": sorted(commands), "registered": regi
 def start(
     startup: Path, *, has_file: bool = True, on_path: bool = True, with_qt: bool = True, old: bool = False
 ) -> dict[str, object]:
-    """What a Nuke with this folder on NUKE_PATH ends up with; `old` is one of Python 3.7."""
+    """The state of a Nuke after its start with this folder on NUKE_PATH; `old`: one with Python 3.7."""
     facts = json.dumps([str(startup), has_file, on_path, with_qt, old])
     done = subprocess.run([sys.executable, "-I", "-S", "-c", NUKE, facts], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -149,7 +149,7 @@ def test_what_every_nuke_reads_is_written_for_python_3_7(name: str) -> None:
 def test_the_standalone_app_is_opened_by_the_products_own_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
-    """Of a checkout with a virtual environment, or the one that ROTOPAINT_PYTHON names; never Nuke's."""
+    """By a checkout's virtual environment, or the Python that ROTOPAINT_PYTHON names; never by Nuke's."""
     checkout = tmp_path / "my checkout"
     shutil.copytree(PARTS["rotopaint_nuke"] / "rotopaint_nuke", checkout / "plugin" / "rotopaint_nuke")
     python = checkout / "venv" / "bin" / "python"

@@ -129,7 +129,7 @@ def test_documents_and_shapes_with_few_keys() -> None:
 
 
 def test_a_long_shot_needs_few_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counts work, not time: about one fit for every two remaining keys (11 for 23), however long the shot is."""
+    """Counts fits, not seconds: about one for every two remaining keys (11 for 23), for any length of shot."""
     shape, fits = wandering(240, 20, 0.1), 0
     fit = knots.fit
 

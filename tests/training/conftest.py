@@ -131,9 +131,9 @@ def _build_of(model: nn.Module, *rest: object) -> str:
 
 @pytest.fixture(autouse=True, scope="session")
 def traced_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """All tests of a run trace a network of one build once, which takes most of a small training's time.
+    """Trace each architecture only once for all tests, because tracing takes most of a small training's time.
 
-    `export_checked` compares each file with its own network all the same.
+    `export_checked` still compares each file with its own network.
     """
     base, alone = tmp_path_factory.getbasetemp(), onnx_export.save_onnx
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "traces"

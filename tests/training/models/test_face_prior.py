@@ -233,7 +233,7 @@ def test_landmarks_that_are_no_face_are_drawn_to_finite_places() -> None:
 
 
 class Plain(nn.Module):
-    """Thirty landmarks by one product with a crop; tests of the networks trace them, which takes longer."""
+    """Thirty landmarks as one product with a crop: fast to trace, while the real networks have tests of their own."""
 
     def __init__(self) -> None:
         super().__init__()

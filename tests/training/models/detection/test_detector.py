@@ -187,7 +187,7 @@ def _options(tmp_path: Path, *overrides: str, recipe: str = "detector", resume: 
 
 
 def test_a_training_writes_a_file_that_says_what_the_network_says(tmp_path: Path) -> None:
-    """`export` compares boxes and scores and would raise; the file contains ONNX's own operators."""
+    """`export` compares boxes and scores and raises where they differ; the file has only ONNX's own operators."""
     import onnx
 
     found = train_network("detector", _options(tmp_path, "steps=2"))

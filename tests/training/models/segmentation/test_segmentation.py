@@ -128,7 +128,7 @@ def _shot(folder: Path, n: int = 4) -> Path:
 
 
 def test_a_training_writes_a_file_that_says_what_the_network_says(tmp_path: Path) -> None:
-    """`export` compares file and network and would raise."""
+    """`export` compares file and network and raises where they differ."""
     shot = _shot(tmp_path / "shot")
     small = ("widths=[8,8,8,8,8]", "neck=8", "shape=8", "input_size=64", "window=64", "batch=2", "minutes=null")
     out = tmp_path / "matte.onnx"
