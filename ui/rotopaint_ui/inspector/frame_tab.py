@@ -101,7 +101,7 @@ class FrameTab(QWidget):
         if before is not None and after is not None:
             rows.append(("Seam visibility", visibility_text(before, after)))
         rows += [(part.capitalize(), piece) for part, piece in pieces_at(session.xsheet, frame).items()]
-        rows.append(("Review", session.state.marks.get(frame, "not looked at")))
+        rows.append(("Review", session.state.marks.get(frame, "not reviewed")))
         rows += [
             (spread_way(spread.way).label, f"from {spread.frame} over {spread.first}-{spread.last}")
             for spread in session.state.spreads

@@ -23,7 +23,7 @@ class Visits(StrEnum):
     NEEDS_WORK = "needs work"
     REJECTED = "rejected"
     NOTES = "with a note"
-    UNMARKED = "not looked at"
+    UNMARKED = "not reviewed"
 
 
 _MARKS: Mapping[Visits, Mark] = {Visits.NEEDS_WORK: "needs work", Visits.REJECTED: "rejected"}
