@@ -53,7 +53,7 @@ from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.bezier import as_array, evaluate, sample, segments
 from rotopaint_ai.shapes.fit import fit_segments
-from rotopaint_ai.shapes.manual_keys import human_keys, with_model_keys
+from rotopaint_ai.shapes.manual_keys import manual_keys, with_model_keys
 from rotopaint_ai.shapes.pose_distance import PoseDistances
 from rotopaint_ai.shapes.propagation_range import propose
 from rotopaint_ai.shapes.refit import Errors, refit, spread
@@ -227,7 +227,7 @@ def teach_result(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]
 
 def train_result(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """The result of Teach; from TRAIN_AT keyed holds on with predictions of a pack trained on them."""
-    n_keyed = len({shot.holds[frame][0] for frame in human_keys(keyed.shapes[0])})
+    n_keyed = len({shot.holds[frame][0] for frame in manual_keys(keyed.shapes[0])})
     if n_keyed < TRAIN_AT:
         return teach_result(shot, keyed)
     if shot.name not in _TRAINED:
@@ -247,7 +247,7 @@ def _train(shot: Shot, keyed: RotoDocument) -> tuple[ShotReading, RotoDocument, 
     whole = documents.read(shot.run / "shapes.roto.json")
     ours = {shape.name: shape for shape in keyed.shapes}
     document = replace(whole, shapes=tuple(ours.get(shape.name, shape) for shape in whole.shapes))
-    frames = frozenset(human_keys(keyed.shapes[0]))
+    frames = frozenset(manual_keys(keyed.shapes[0]))
     corrected = shots.CorrectedProject(whole, document, shot.errors, frames, plates_of(shot.folder))
     config = load_pack_config("shot", ["minutes=null", f"steps={STEPS}"])
     lesson = shots.read_lesson(corrected, _models(), config)
@@ -272,7 +272,7 @@ def _called(net: Any) -> Callable[[Array], tuple[Array, ...]]:
 
 def _keys_of(predicted: RotoDocument, keyed: RotoDocument) -> Mapping[str, Mapping[int, Key]]:
     """Keys of a prediction at frames without human keys."""
-    hand = {shape.name: human_keys(shape) for shape in keyed.shapes}
+    hand = {shape.name: manual_keys(shape) for shape in keyed.shapes}
     return {s.name: {f: key for f, key in s.keys.items() if f not in hand[s.name]} for s in predicted.shapes}
 
 
@@ -305,15 +305,15 @@ def flow(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
 def _of_keys_alone(
     shot: Shot, keyed: RotoDocument, way: Callable[[RotoShape], RotoShape]
 ) -> tuple[RotoDocument, Errors]:
-    shapes = tuple(way(shape.with_keys(human_keys(shape))) for shape in keyed.shapes)
-    hand = sorted(human_keys(keyed.shapes[0]))
+    shapes = tuple(way(shape.with_keys(manual_keys(shape))) for shape in keyed.shapes)
+    hand = sorted(manual_keys(keyed.shapes[0]))
     far = {f: float(min(abs(f - key) for key in hand)) for f in shot.frames}
     return replace(keyed, shapes=shapes), {shape.name: far for shape in shapes}
 
 
 def spreads(shot: Shot, keyed: RotoDocument) -> tuple[RotoDocument, Errors]:
     """Every correction spread over the range that the panel proposes."""
-    hand = {f for shape in keyed.shapes for f in human_keys(shape)}
+    hand = {f for shape in keyed.shapes for f in manual_keys(shape)}
     document = keyed
     for frame in sorted(hand):
         keys = spread(shot.predicted, document, frame, *propose(document, frame, corrected=hand))

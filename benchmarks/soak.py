@@ -330,7 +330,7 @@ def _picture_task(data: Any, plain: Any) -> Any:
     import torch
     from torch import nn
 
-    from rotopaint_ai.training.data.shards.stream import PictureStream, Sampler, fetching
+    from rotopaint_ai.training.data.shards.stream import PictureStream, Sampler, prefetch
     from rotopaint_ai.training.trainer.task import Moment, Task
 
     class PictureTask(Task[nn.Conv2d, Any]):
@@ -358,7 +358,7 @@ def _picture_task(data: Any, plain: Any) -> Any:
 
         @contextmanager
         def prefetching(self, first: Moment) -> Iterator[Callable[[Moment], None]]:
-            with fetching(self.pictures, lambda step: self.order.ahead(step, first.config.batch)) as tell:
+            with prefetch(self.pictures, lambda step: self.order.prefetch_rows(step, first.config.batch)) as tell:
                 yield lambda moment: tell(moment.step)
 
     return PictureTask()

@@ -180,7 +180,7 @@ _LOSS_DB = 36.0  # below it film grain and the edges of thin seams become soft
 def _pack_pictures(mined: MineReport, arguments: argparse.Namespace, progress: StageProgress) -> str | None:
     """Pack a data set's pictures into tars and delete the single files once the index is written; returns a summary."""
     from rotopaint_ai.training.data.shards.write import Recoder, pack_dataset
-    from rotopaint_ai.training.mining.samples import locked_dataset, remove_pictures
+    from rotopaint_ai.training.mining.mined_samples import locked_dataset, remove_pictures
 
     folder, codec, packed = Path(arguments.out), arguments.shard_codec, count(1)
     coding: Any = codec if codec in (PLANES, RAW, H264) else None if codec == CUT else int(codec)

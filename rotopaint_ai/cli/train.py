@@ -112,14 +112,14 @@ def _write_template(arguments: argparse.Namespace) -> int:
     """Write the steps of this training for a farm, with paths that are valid on every machine."""
     from rotopaint_ai.batch.openjd import write_chain
 
-    data, out = [_from_root(each) for each in arguments.datasets], _from_root(arguments.out)
+    data, out = [_as_absolute(each) for each in arguments.datasets], _as_absolute(arguments.out)
     init, against = (None if each is None else _everywhere(each) for each in (arguments.init, arguments.against))
     gate = against or (init if init != "none" else None)
     if arguments.publish and gate is None:
         raise UsageError("--publish: needs --against PACK too, the gate that a pack must pass first")
     mining = _mine_arguments(arguments.mine or "")
     gating = [*(["--against", gate] if gate is not None else []), "--json", f"{out}.run/gate.json"]
-    publish = ["publish", out, "--to", _from_root(arguments.publish)] if arguments.publish else []
+    publish = ["publish", out, "--to", _as_absolute(arguments.publish)] if arguments.publish else []
     commands = {
         **({"Mine": ["mine", *mining, "--out", data[0]]} if mining else {}),
         "Train": ["train", *data, "--out", out, *_training_arguments(arguments, init), "--resume"],
@@ -147,7 +147,7 @@ def _mine_arguments(text: str) -> list[str]:
     return [_everywhere(path) for each in shlex.split(text) for path in sorted(glob(each)) or [each]]
 
 
-def _from_root(place: str) -> str:
+def _as_absolute(place: str) -> str:
     """An absolute path, because a farm's tasks start in any folder; a server's address stays unchanged."""
     return place if "://" in place else os.path.abspath(place)
 
@@ -155,7 +155,7 @@ def _from_root(place: str) -> str:
 def _everywhere(word: str) -> str:
     """A word as an absolute path if it is a path; names and options stay unchanged."""
     is_path = (os.sep in word and "=" not in word.split(os.sep)[0]) or os.path.exists(word)
-    return _from_root(word) if is_path and not word.startswith(("-", "{")) else word
+    return _as_absolute(word) if is_path and not word.startswith(("-", "{")) else word
 
 
 def _as_rank(train: Callable[[], int]) -> int:

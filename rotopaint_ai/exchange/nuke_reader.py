@@ -105,7 +105,7 @@ def read_text(
     losses += [line for node_found in nodes_found for line in node_found.losses]
     first, last = nuke_metadata.stated_range(text) or _script_range(found, nodes, where)
     shapes = tuple(
-        _finished_shape(each, name, first, last) for each, name in zip(found, _unlike_names(found, losses), strict=True)
+        _build_shape(each, name, first, last) for each, name in zip(found, _unlike_names(found, losses), strict=True)
     )
     losses += [
         f"{shape.name}: is also subtracted from the shapes above it; Nuke subtracts it only from those below"
@@ -336,7 +336,7 @@ def _unlike_names(found: Sequence[_ShapeSoFar], losses: list[str]) -> list[str]:
     return names
 
 
-def _finished_shape(found: _ShapeSoFar, name: str, first: int, last: int) -> RotoShape:
+def _build_shape(found: _ShapeSoFar, name: str, first: int, last: int) -> RotoShape:
     closed = not found.shape.outline.flags & OPEN
     is_seam = not closed or "seam" in found.name.lower()
     shape = RotoShape(

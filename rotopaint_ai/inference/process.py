@@ -96,7 +96,7 @@ class _ModelProcess:
             lane.send(message)
             return lane.receive()
         except (OSError, EOFError):
-            self.end(self.why_ended or self._end_words())
+            self.end(self.why_ended or self._exit_reason())
             raise _EndedError(self.why_ended) from None
         except ValueError as error:
             self.end(f"the process that ran it sent an invalid message: {error}")
@@ -108,12 +108,12 @@ class _ModelProcess:
     def _dropped(self) -> list[int]:
         return [self.forgotten.popleft() for _ in range(len(self.forgotten))]
 
-    def _end_words(self) -> str:
+    def _exit_reason(self) -> str:
         try:
             code = self._process.wait(10)
         except subprocess.TimeoutExpired:
             return "the process that ran it no longer replies"
-        return end_words(code)
+        return exit_reason(code)
 
     def end(self, why: str) -> None:
         """Kill the process; pending calls raise _EndedError with this text."""
@@ -122,7 +122,7 @@ class _ModelProcess:
         self._process.wait()
 
 
-def end_words(code: int) -> str:
+def exit_reason(code: int) -> str:
     """How a process ended, in words."""
     if code < 0 and -code in set(signal.Signals):
         return f"the process that ran it ended by {signal.Signals(-code).name}"

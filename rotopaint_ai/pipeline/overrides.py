@@ -31,7 +31,7 @@ from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.edit_layers import key_under, ways_between
 from rotopaint_ai.shapes.group_moves import apply_groups, moved_groups
 from rotopaint_ai.shapes.layers import Layer, Matrix
-from rotopaint_ai.shapes.manual_keys import hand_corrected_frames, human_keys, with_feather_of, with_human_keys
+from rotopaint_ai.shapes.manual_keys import hand_corrected_frames, manual_keys, with_feather_of, with_manual_keys
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
@@ -150,7 +150,7 @@ class Overrides:
         for frame, row in self.splines.items():
             for name in row:
                 by_hand.setdefault(name, set()).add(frame)
-        kept = with_human_keys(apply_groups(document, self.document, by_hand), self.document, self.own_names)
+        kept = with_manual_keys(apply_groups(document, self.document, by_hand), self.document, self.own_names)
         kept = replace(kept, shapes=tuple(self._softened(shape) for shape in kept.shapes))
         return with_face_grouped(State(document=kept, predicted=document, face=self.face)).document or kept
 
@@ -188,7 +188,7 @@ def overrides_of(state: State) -> Overrides:
         row = dict(zip(document.landmarks.names, document.landmarks.keys.get(frame, ())))
         landmarks[frame] = {name: (mark.x, mark.y) for name in names if (mark := row.get(name)) is not None}
     shapes = document.shapes if document is not None else ()
-    own = tuple(s for s in shapes if s.name in state.aside or (human_keys(s) and s.name not in model))
+    own = tuple(s for s in shapes if s.name in state.aside or (manual_keys(s) and s.name not in model))
     away = frozenset(shape.name for shape in shapes if shape.subtract)
     soft = {shape.name: shape for shape in shapes if shape.has_feather_line}
     moved = {} if document is None else {name: layer for name, layer in moved_groups(document).items() if name in model}

@@ -444,10 +444,10 @@ def _job_difference(folder: Path, content: Mapping[str, Any]) -> str | None:
 def _change_detail(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     if name not in ("crops", "frames"):
         return ""
-    return f" (was {_shown_setting(before.get(name))}, is {_shown_setting(now[name])})"
+    return f" (was {_format_setting(before.get(name))}, is {_format_setting(now[name])})"
 
 
-def _shown_setting(value: Any) -> str:
+def _format_setting(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

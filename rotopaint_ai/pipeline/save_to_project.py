@@ -59,7 +59,7 @@ class OpenProject:
     def __init__(self, path: Path) -> None:
         """Raises: LockedError, before any work is done, where somebody else has the project open; ProjectError."""
         self.project = Project.open(path)
-        self._last_beat = time.monotonic()
+        self._last_heartbeat = time.monotonic()
         if self.project.is_read_only:
             who = self.project.other_owner
             self.project.close()
@@ -87,8 +87,8 @@ class OpenProject:
         """A sink that also sends the project's heartbeat."""
 
         def tell(event: Event) -> None:
-            if time.monotonic() - self._last_beat > HEARTBEAT_S:
-                self._last_beat = time.monotonic()
+            if time.monotonic() - self._last_heartbeat > HEARTBEAT_S:
+                self._last_heartbeat = time.monotonic()
                 self.project.heartbeat()
             sink(event)
 
@@ -133,7 +133,7 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
         after = replace(after, document=document)
     project.append("run", before, after)
     if plan.job.clean:
-        project.set_note(NOTE, {**(project.note(NOTE) or {}), **_painted_prints(plan, state, written)})
+        project.set_note(NOTE, {**(project.note(NOTE) or {}), **_painted_fingerprints(plan, state, written)})
     view = {**(project.note("view") or {}), "pack": _lasting(plan.job.model)}
     for name, value in {**_notes(plan), "run": run_record.to_json(record), "view": view}.items():
         project.set_note(name, value)
@@ -141,7 +141,7 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
     project.set_files({frame: (s.path, s.size, s.mtime_ns, s.fingerprint) for frame, s in sources.items()})
 
 
-def _painted_prints(plan: Plan, state: RunState, written: RotoDocument) -> dict[str, str]:
+def _painted_fingerprints(plan: Plan, state: RunState, written: RotoDocument) -> dict[str, str]:
     """Fingerprints of the clean plates that a run wrote.
 
     Empty for frames of a run by another method than the shot's own, and for frames painted before the latest edits.

@@ -13,7 +13,7 @@ from typing import TypeVar
 from rotopaint_ai.project.face_groups import with_face_grouped
 from rotopaint_ai.project.state import SeamSettings, State, WidthProfile
 from rotopaint_ai.shapes.group_moves import apply_groups
-from rotopaint_ai.shapes.manual_keys import LandmarkRow, frames_corrected, model_keys, with_human_keys
+from rotopaint_ai.shapes.manual_keys import LandmarkRow, frames_corrected, with_manual_keys, without_manual_edits
 from rotopaint_ai.shapes.merge import merge
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Key, RotoDocument, RotoShape, StrokeWidth
 
@@ -46,14 +46,14 @@ def merge_run(
     by_hand = {} if before.document is None else frames_corrected(before.predicted, before.document)
     found = apply_groups(found, before.document, by_hand)
     if predicted is None:
-        models_only = model_keys(_with_carried_as_models(found, before))
+        models_only = without_manual_edits(_with_carried_as_models(found, before))
         predicted = _without_followers(_of_the_face(models_only, before), before)
         predicted = _with_found(predicted, edited or EditedPredictions())
     from_models = predicted
     from_models = apply_groups(from_models, before.document)
     new = _among(before.document, found, asked)
     if before.document is not None:
-        new = with_human_keys(new, before.document, before.aside)
+        new = with_manual_keys(new, before.document, before.aside)
     document, predicted = with_seam_settings(new, before.seams), _among(before.predicted, from_models, asked)
     return with_face_grouped(replace(before, document=document, predicted=predicted))
 

@@ -44,7 +44,7 @@ FRAMES = (
 EXPORTS = (
     Column("Format", lambda item: str(item["format"]), "w"),
     Column("File", lambda item: str(item["path"] or item.get("error", "")), "w"),
-    Column("Largest distance", lambda item: Cell(*_read_back(item)), "w"),
+    Column("Largest distance", lambda item: Cell(*_describe_read_back(item)), "w"),
     Column("Largest matte difference", lambda item: f"{item.get('matte_difference', 0.0):.2%}", "n"),
     Column("Keys", lambda item: str(item.get("n_keys", "")), "n"),
     Column("What it loses", lambda item: str(item.get("loses") or "nothing")),
@@ -140,7 +140,7 @@ def exports_table(run: Json) -> Table:
     return Table.of_rows(EXPORTS, run["exports"])
 
 
-def _read_back(item: Json) -> tuple[str, str]:
+def _describe_read_back(item: Json) -> tuple[str, str]:
     """The result of reading a file back as text, and the tone of its cell."""
     if item.get("error"):
         return "not written", "bad"

@@ -25,7 +25,7 @@ from rotopaint_ai.errors import PlateError, UsageError
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.groove_width import root_light
 from rotopaint_ai.seams.plane_fit import KeyedPlane, PlaneFit
-from rotopaint_ai.shapes.manual_keys import human_keys
+from rotopaint_ai.shapes.manual_keys import manual_keys
 from rotopaint_ai.shapes.rasterise import matte, subtract_mattes, union
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape, feather_line, feather_rows
 
@@ -114,7 +114,7 @@ def follow_plane(
     Raises: UsageError where the shape has no hand-made key on these frames, or its region is too small; PlateError
     where a keyed frame, or every frame to track, is unreadable.
     """
-    keys = {frame: _with_feather(shape, frame) for frame in human_keys(shape) if frame in set(frames)}
+    keys = {frame: _with_feather(shape, frame) for frame in manual_keys(shape) if frame in set(frames)}
     if not keys:
         raise UsageError(f"{shape.name}: set a key by hand on one of these frames; it is followed from there")
     spans, look = _spans_from_keys(sorted(keys), sorted(frames)), _looks_at(plate)

@@ -1,7 +1,7 @@
 """A deformable 3D model of a character's landmarks, estimated from its keyed frames.
 
 Every keyed frame is a view of the head under a scaled rotation (weak perspective). The head deforms by a few modes
-(jaw, brows, lids): a face is a rotation of `places + sum of z_k motions_k` with standard normal z. Unlike PCA modes of
+(jaw, brows, lids): a face is a rotation of `places + sum of z_k modes_k` with standard normal z. Unlike PCA modes of
 2D landmarks, one z moves x and y together, and a rotation takes three numbers instead of two per mode.
 Source: Torresani, Hertzmann & Bregler, "Nonrigid structure-from-motion: estimating shape and motion with hierarchical
 priors" (2008), section 4: expectation-maximisation with the coefficients as latent variables, from a rigid start.
@@ -44,7 +44,7 @@ class DeformableModel:
     """
 
     places: Array64
-    motions: Array64
+    modes: Array64
     unexplained: Array64
     mirrored: bool
 
@@ -64,8 +64,8 @@ def fit_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | No
     for _ in range(_ROUNDS):
         state = _em_round(faces, known, state)
     n_own = len(faces) if mirror is None else len(faces) // 2
-    places, motions = _of_first(faces[:n_own], known[:n_own], state)
-    return DeformableModel(places, motions, state.unexplained, mirror is not None)
+    places, modes = _of_first(faces[:n_own], known[:n_own], state)
+    return DeformableModel(places, modes, state.unexplained, mirror is not None)
 
 
 def has_head(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> bool:
@@ -86,8 +86,8 @@ def _of_first(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> tu
     first = replace(state, sight=state.sight[: len(faces)], middles=state.middles[: len(faces)])
     moved, covariance = _fit_motions(faces, known, first)
     values, vectors = np.linalg.eigh(np.cov(moved.T, bias=True).reshape(covariance.shape[1:]) + covariance.mean(axis=0))
-    motions = np.tensordot((vectors * np.sqrt(np.maximum(values, 0.0))).T, state.motions, 1)
-    return state.places + np.tensordot(moved.mean(axis=0), state.motions, 1), motions
+    modes = np.tensordot((vectors * np.sqrt(np.maximum(values, 0.0))).T, state.modes, 1)
+    return state.places + np.tensordot(moved.mean(axis=0), state.modes, 1), modes
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class _State:
 
     usual: Array64
     places: Array64
-    motions: Array64
+    modes: Array64
     unexplained: Array64
     sight: Array64
     middles: Array64
@@ -107,12 +107,12 @@ def _start_rigid(faces: Array64, known: npt.NDArray[np.bool_], structure: RigidS
     sight, middles = _fit_views(faces, structure.places, known * structure.weight)
     off = np.where(known[..., None], faces - middles[:, None] - structure.places @ sight.transpose(0, 2, 1), 0.0)
     lifted = (off @ sight / (sight**2).sum(axis=(1, 2))[:, None, None] * 2).reshape(len(faces), -1)
-    n_motions = max(1, min(MOST_MOTIONS, len(faces) // _FRAMES_PER_MOTION, lifted.shape[1] - 1))
+    n_modes = max(1, min(MOST_MOTIONS, len(faces) // _FRAMES_PER_MOTION, lifted.shape[1] - 1))
     _, sizes, parts = np.linalg.svd(lifted, full_matrices=False)
-    motions = parts[:n_motions] * (sizes[:n_motions, None] / np.sqrt(len(faces)))
+    modes = parts[:n_modes] * (sizes[:n_modes, None] / np.sqrt(len(faces)))
     unexplained = np.full(faces.shape[1], _FIRST_MISS**2)
     return _State(
-        structure.places, structure.places, motions.reshape(-1, *structure.places.shape), unexplained, sight, middles
+        structure.places, structure.places, modes.reshape(-1, *structure.places.shape), unexplained, sight, middles
     )
 
 
@@ -126,25 +126,25 @@ def _fit_views(faces: Array64, places: Array64, weights: Array64) -> tuple[Array
 def _em_round(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> _State:
     """One round of EM: coefficients, mean shape and modes, views, residual variance."""
     moved, covariance = _fit_motions(faces, known, state)
-    places, motions = _fit_shape_and_modes(faces, known, state, moved, covariance)
-    shapes = places + np.tensordot(moved, motions, 1)
+    places, modes = _fit_shape_and_modes(faces, known, state, moved, covariance)
+    shapes = places + np.tensordot(moved, modes, 1)
     weights = known / state.unexplained
     sight, middles = _fit_views(faces, shapes, weights / np.maximum(weights.sum(axis=1), 1e-9)[:, None])
     off = np.where(known[..., None], faces - middles[:, None] - shapes @ sight.transpose(0, 2, 1), 0.0)
-    seen = _seen_motions(motions, sight) * known[:, None, :, None]
+    seen = _seen_modes(modes, sight) * known[:, None, :, None]
     spread = np.einsum("nklc,nkm,nmlc->nl", seen, covariance, seen, optimize=True)
     left = ((off**2).sum(axis=2) + spread).sum(axis=0) / known.sum(axis=0) / 2
-    return _State(state.usual, places, motions, np.maximum(left, _LEAST_MISS**2), sight, middles)
+    return _State(state.usual, places, modes, np.maximum(left, _LEAST_MISS**2), sight, middles)
 
 
-def _seen_motions(motions: Array64, sight: Array64) -> Array64:
+def _seen_modes(modes: Array64, sight: Array64) -> Array64:
     """The modes projected into each view [n, K, L, 2]."""
-    return np.moveaxis(np.tensordot(sight, motions, axes=([2], [2])), 1, 3)
+    return np.moveaxis(np.tensordot(sight, modes, axes=([2], [2])), 1, 3)
 
 
 def _fit_motions(faces: Array64, known: npt.NDArray[np.bool_], state: _State) -> tuple[Array64, Array64]:
     """Posterior mean [n, K] and covariance [n, K, K] of each sample's coefficients."""
-    seen = _seen_motions(state.motions, state.sight)
+    seen = _seen_modes(state.modes, state.sight)
     off = faces - state.middles[:, None] - state.places @ state.sight.transpose(0, 2, 1)
     weighed = (seen * (known / state.unexplained)[:, None, :, None]).reshape(*seen.shape[:2], -1)
     inside = weighed @ seen.reshape(*seen.shape[:2], -1).transpose(0, 2, 1) + np.eye(seen.shape[1])

@@ -241,7 +241,7 @@ def curve_deviations(head: Head, facts: HeadFacts) -> Array:
     The inverse of the normal equations is the covariance of cameras and points, if observations err as assumed (Triggs
     and others 2000, section 9). Raises LinAlgError if it does not exist.
     """
-    covariance = np.asarray(np.linalg.inv(_equations_of(head, facts)[0].whole()), np.float64)
+    covariance = np.asarray(np.linalg.inv(_equations_of(head, facts)[0].dense_matrix()), np.float64)
     return np.stack([_curve_deviation(head, part, covariance) for part in head.curves], axis=1)
 
 
@@ -305,7 +305,7 @@ class _Equations:
             raise np.linalg.LinAlgError("no finite step")
         return np.asarray(cameras.reshape(-1, 6)), np.asarray(step.reshape(-1, 3), np.float64)
 
-    def whole(self) -> Array:
+    def dense_matrix(self) -> Array:
         """The matrix of cameras and points together (6 H + 3 N, 6 H + 3 N)."""
         m, n = self.camera_pull.size, self.point_pull.size
         cameras, both = _block_diagonal(self.cameras).reshape(m, m) + 1e-9 * np.eye(m), self.both.reshape(m, n)

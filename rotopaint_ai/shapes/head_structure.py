@@ -86,17 +86,17 @@ def even_faces(
 
 
 def choose_structure(
-    learn_NLC: npt.NDArray[np.floating], held_NLC: npt.NDArray[np.floating], mirror: Sequence[int]
+    train_NLC: npt.NDArray[np.floating], val_NLC: npt.NDArray[np.floating], mirror: Sequence[int]
 ) -> RigidStructure | None:
     """The structure of keyed frames [n, L, 2], with or without mirrored ones, whichever fits validation frames [m, L,
     2].
 
     The mirror image of a lopsided head is a different head. None as in `fit_structure`.
     """
-    even, own = (fit_structure(learn_NLC, order) for order in (mirror, None))
+    even, own = (fit_structure(train_NLC, order) for order in (mirror, None))
     if even is None or own is None:
         return even
-    return even if _miss(even, held_NLC) <= _miss(own, held_NLC) else own
+    return even if _miss(even, val_NLC) <= _miss(own, val_NLC) else own
 
 
 def _miss(structure: RigidStructure, landmarks_NLC: npt.NDArray[np.floating]) -> float:

@@ -15,12 +15,12 @@ SITS_PX = 0.5  # largest distance of a landmark on its control point, with round
 _SITS_SHARE = 0.15
 
 
-def human_keys(shape: RotoShape) -> dict[int, Key]:
+def manual_keys(shape: RotoShape) -> dict[int, Key]:
     """The keys of a shape that a person set, by frame."""
     return {frame: key for frame, key in shape.keys.items() if key.source == "human"}
 
 
-def model_keys(document: RotoDocument) -> RotoDocument:
+def without_manual_edits(document: RotoDocument) -> RotoDocument:
     """The part of a document that no person edited: model keys, landmarks not placed by hand."""
     shapes = tuple(
         shape.with_keys({frame: key for frame, key in shape.keys.items() if key.source == "model"})
@@ -42,7 +42,7 @@ def _drop_hand_landmarks(row: LandmarkRow, names: Sequence[str], hand: Collectio
     return tuple(None if name in hand else mark for name, mark in zip(names, row)) if hand else row
 
 
-def with_human_keys(document: RotoDocument, earlier: RotoDocument, aside: Collection[str] = ()) -> RotoDocument:
+def with_manual_keys(document: RotoDocument, earlier: RotoDocument, aside: Collection[str] = ()) -> RotoDocument:
     """A new model result with every human key and hand-placed landmark of an earlier document restored.
 
     Shapes that the model no longer predicts stay as they were, and so do those `aside`, whoever set their keys. A shape
@@ -50,8 +50,8 @@ def with_human_keys(document: RotoDocument, earlier: RotoDocument, aside: Collec
     layers are kept.
     """
     layers = {shape.name: shape.layer for shape in earlier.shapes}
-    kept = {shape.name: shape for shape in earlier.shapes if human_keys(shape) or shape.name in aside}
-    new = tuple(_keep_human_keys(shape, kept.pop(shape.name, None)) for shape in document.shapes)
+    kept = {shape.name: shape for shape in earlier.shapes if manual_keys(shape) or shape.name in aside}
+    new = tuple(_keep_manual_keys(shape, kept.pop(shape.name, None)) for shape in document.shapes)
     landmarks = _with_hand(document.landmarks, earlier.landmarks)
     away = {shape.name for shape in earlier.shapes if shape.subtract}
     new = tuple(replace(shape, subtract=True) if shape.name in away else shape for shape in new)
@@ -81,12 +81,12 @@ def _with_hand(new: LandmarkKeys, old: LandmarkKeys) -> LandmarkKeys:
     return replace(new, keys=dict(sorted(keys.items())), hand=hand) if old.hand else new
 
 
-def _keep_human_keys(shape: RotoShape, earlier: RotoShape | None) -> RotoShape:
+def _keep_manual_keys(shape: RotoShape, earlier: RotoShape | None) -> RotoShape:
     if earlier is None:
         return shape
     if shape.keys and (shape.n_points, shape.closed) != (earlier.n_points, earlier.closed):
         return earlier
-    merged = {**shape.keys, **human_keys(earlier)}
+    merged = {**shape.keys, **manual_keys(earlier)}
     return shape.with_keys({frame: merged[frame] for frame in sorted(merged)})
 
 
@@ -205,7 +205,7 @@ def with_model_keys(document: RotoDocument, keys: Mapping[str, Mapping[int, Key]
     """The document with keys inserted, in frame order; human keys stay."""
     shapes = []
     for shape in document.shapes:
-        human = human_keys(shape)
+        human = manual_keys(shape)
         new = {frame: key for frame, key in keys.get(shape.name, {}).items() if frame not in human}
         merged = {**shape.keys, **new}
         shapes.append(shape.with_keys({frame: merged[frame] for frame in sorted(merged)}) if new else shape)

@@ -378,7 +378,7 @@ def _gaussian_process(
 
 
 def _squared_error_across(predicted_H: Complex, found: Complex) -> Array:
-    """Mean squared error across the curve of splines (N, 3 P), one for each; along the curve points are arbitrary.
+    """The mean squared error of each spline (N, 3 P), measured across the curve. Positions along it are arbitrary.
 
     The size of the models' error comes from this alone. Expected errors are often several times too large, and would
     let a single key move well-predicted frames far away.

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-import told_command
+import event_command
 from rotopaint_ai.batch import tasks as tasks_module
 from rotopaint_ai.batch.attempt import Do, do_one, work_here
 from rotopaint_ai.batch.jobs_file import JobShot, read_show
@@ -194,7 +194,7 @@ def test_a_shot_is_judged_by_its_record(show: Path) -> None:
 
 def test_a_killed_show_goes_on_where_it_was(show: Path) -> None:
     at = "event.kind == 'frame' and event.facts.get('task', '').startswith('a/paint')"
-    words = told_command.command(["batch", str(show), "--events"], at=at, deed=told_command.DIE)
+    words = event_command.command(["batch", str(show), "--events"], at=at, deed=event_command.DIE)
     paths = os.pathsep.join(path for path in sys.path if path)
     killed = subprocess.run(words, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": paths}, check=False)
     assert killed.returncode == -signal.SIGKILL

@@ -15,7 +15,7 @@ from types import ModuleType
 
 import pytest
 
-import told_command
+import event_command
 from rotopaint_ai import cli
 from rotopaint_ai.cli import main
 from rotopaint_ai.cli.shell_words import join_files
@@ -220,7 +220,7 @@ def test_altered_pack_is_refused(
 def _waiting_at(n: int, arguments: list[str]) -> subprocess.Popen[str]:
     """A run that waits at its n-th event until it gets a line; its first n lines have been read."""
     process = subprocess.Popen(
-        told_command.command([*arguments, "--events"], at=f"n == {n}", deed=told_command.WAIT),
+        event_command.command([*arguments, "--events"], at=f"n == {n}", deed=event_command.WAIT),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

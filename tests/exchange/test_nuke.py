@@ -483,7 +483,9 @@ def test_a_bspline_of_one_point_is_that_point_and_of_two_a_line() -> None:
         ("{{3 10}}", (3,), ["linear"]),  # one key
     ],
 )
-def test_keys_without_a_move(curve: str, frames: tuple[int, ...], kinds: list[str]) -> None:
+def test_keys_that_do_not_move_the_shape_keep_their_frames(
+    curve: str, frames: tuple[int, ...], kinds: list[str]
+) -> None:
     shape = nuke_reader.read_text(script(square_block().replace("{10 20}", "{" + curve + " 20}"))).document.shapes[0]
     assert shape.frames == frames
     assert [shape.keys[frame].interpolation for frame in frames] == kinds

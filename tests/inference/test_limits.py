@@ -137,7 +137,7 @@ def test_the_end_of_a_process_is_described_in_words(tmp_path: Path) -> None:
     os.kill(process._started[-1]._process.pid, signal.SIGSEGV)
     with pytest.raises(InferenceError, match=r"loop.onnx: could not run on cpu \(the process .* ended by SIGSEGV\)"):
         loop.run(("y",), ENDS)
-    assert process.end_words(1) == "the process that ran it ended with 1"
+    assert process.exit_reason(1) == "the process that ran it ended with 1"
 
 
 def test_packs_that_ship_run_here_and_any_other_beside(tmp_path: Path) -> None:

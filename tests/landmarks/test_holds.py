@@ -45,7 +45,7 @@ def test_flicker_is_a_hold() -> None:
     assert compare(scene() + grain(1, 1.0), scene() * 1.04 - 3 + grain(2, 1.0)).is_held
 
 
-def test_compression_is_a_hold() -> None:
+def test_frames_that_differ_by_compression_are_one_hold() -> None:
     def jpeg(picture: Grey) -> Grey:
         codes = cv2.imencode(".jpg", np.clip(picture, 0, 255).astype(np.uint8), [cv2.IMWRITE_JPEG_QUALITY, 60])[1]
         return np.asarray(cv2.imdecode(codes, cv2.IMREAD_GRAYSCALE), dtype=np.float32)

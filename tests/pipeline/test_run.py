@@ -16,7 +16,7 @@ import numpy as np
 import OpenImageIO
 import pytest
 
-import told_command
+import event_command
 from rotopaint_ai.errors import CancelledError, CropError, UsageError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Cancel, Event, RunJob
@@ -366,7 +366,7 @@ def test_killed_runs_go_on_to_the_same_result(
     for _ in range(40):
         at = f"n == {dice.randint(1, 4)}"  # events to wait for, so that every life gets a little further
         deed = f"signal.setitimer(signal.ITIMER_VIRTUAL, {0.0001 + dice.random() * 0.06})"
-        command = told_command.command([*words, "--threads", "2", "--events"], at=at, deed=deed)
+        command = event_command.command([*words, "--threads", "2", "--events"], at=at, deed=deed)
         done = subprocess.run(command, capture_output=True, env=environment, cwd=ROOT, text=True, check=False)
         if done.returncode == 0:
             break

@@ -162,6 +162,6 @@ def test_the_standalone_app_is_opened_by_the_products_own_python(
     path = checkout / "plugin" / "rotopaint_nuke" / "startup" / "rotopaint_nuke_bootstrap.py"
     bootstrap = module_at(path)
     assert bootstrap._python() == str(other if named else python)
-    environment = bootstrap._clean_environment()
+    environment = bootstrap._environment_without_nuke()
     assert "PYTHONHOME" not in environment
     assert str(checkout / "ui") in environment["PYTHONPATH"].split(os.pathsep)

@@ -10,15 +10,15 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.seams import bank_fill, cleanplate, relight, rig
 from rotopaint_ai.seams.ribbon import RUN_OUT, SPARE, build_ribbon, sample_normals
 
-from . import made_up
+from . import synthetic_seams
 
-LINE = made_up.curve()
-MATTE = made_up.matte(LINE, 5.0)
+LINE = synthetic_seams.curve()
+MATTE = synthetic_seams.matte(LINE, 5.0)
 
 
 def seamed(*, depth: float = 0.7, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    clean = made_up.face(seed=seed)
-    return clean * made_up.groove(LINE, depth=depth), clean
+    clean = synthetic_seams.face(seed=seed)
+    return clean * synthetic_seams.groove(LINE, depth=depth), clean
 
 
 @pytest.mark.parametrize("method", ["auto", "two-bank"])
@@ -33,14 +33,15 @@ def test_pixels_outside_the_matte_are_bit_identical(method: str) -> None:
 
 @pytest.mark.parametrize("half", [5.0, 8.0])
 def test_two_bank_takes_off_most_of_the_seam_and_beats_telea(half: float) -> None:
-    clean, matte = made_up.face(), made_up.matte(LINE, half)
-    plate = clean * made_up.groove(LINE, depth=0.7, gap=0.8)
+    clean, matte = synthetic_seams.face(), synthetic_seams.matte(LINE, half)
+    plate = clean * synthetic_seams.groove(LINE, depth=0.7, gap=0.8)
     marched = plate.copy()
     marched[matte > 0] = rig.inpaint_hole(plate, matte > 0, 3.0, cv2.INPAINT_TELEA)
     ours, theirs = (
-        made_up.rms(x, clean, matte) for x in (cleanplate.fill(plate, matte, [(LINE, half)], "two-bank"), marched)
+        synthetic_seams.rms(x, clean, matte)
+        for x in (cleanplate.fill(plate, matte, [(LINE, half)], "two-bank"), marched)
     )
-    assert ours < 0.2 * made_up.rms(plate, clean, matte)
+    assert ours < 0.2 * synthetic_seams.rms(plate, clean, matte)
     assert ours < theirs * (1.0 if half == 5.0 else 1.15)  # smooth skin is Telea's best case
 
 
@@ -89,7 +90,7 @@ def test_an_empty_matte_and_a_matte_without_curves() -> None:
     plate, clean = seamed()
     assert np.array_equal(cleanplate.fill(plate, np.zeros_like(MATTE), [(LINE, 5.0)]), plate)
     out = cleanplate.fill(plate, MATTE, [])
-    assert made_up.rms(out, clean, MATTE) < 0.35 * made_up.rms(plate, clean, MATTE)
+    assert synthetic_seams.rms(out, clean, MATTE) < 0.35 * synthetic_seams.rms(plate, clean, MATTE)
 
 
 @pytest.mark.parametrize("is_upright", [False, True])
@@ -106,14 +107,14 @@ def test_normals_stand_on_the_right_of_a_curves_way(is_upright: bool) -> None:
 
 
 def test_curves_that_cross_leave_the_picture_or_are_tiny() -> None:
-    clean = made_up.face(seed=3)
+    clean = synthetic_seams.face(seed=3)
     upright = np.stack([np.full(50, 80.0), np.linspace(-10.0, 130.0, 50)], 1)
-    plate = clean * made_up.groove(LINE, depth=0.7) * made_up.groove(upright, depth=0.7)
-    matte = np.maximum(MATTE, made_up.matte(upright, 5.0))
+    plate = clean * synthetic_seams.groove(LINE, depth=0.7) * synthetic_seams.groove(upright, depth=0.7)
+    matte = np.maximum(MATTE, synthetic_seams.matte(upright, 5.0))
     curves = [(LINE, 5.0), (upright, 5.0), (np.array([[80.0, 48.0], [80.1, 48.0]]), 1.0), (np.array([[1.0, 1.0]]), 1.0)]
     out = cleanplate.fill(plate, matte, curves)
     assert np.isfinite(out).all()
-    assert made_up.rms(out, clean, matte) < 0.3 * made_up.rms(plate, clean, matte)
+    assert synthetic_seams.rms(out, clean, matte) < 0.3 * synthetic_seams.rms(plate, clean, matte)
 
 
 def test_the_whole_picture_as_matte_stays_finite() -> None:
@@ -137,8 +138,8 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
 def test_a_hairline_under_a_wide_matte_cannot_be_seen_any_more(half: float) -> None:
     from rotopaint_ai.seams import visibility
 
-    clean, matte = made_up.face(), made_up.matte(LINE, half)
-    out = cleanplate.fill(clean * made_up.groove(LINE, depth=0.7, gap=0.8), matte, [(LINE, half)])
+    clean, matte = synthetic_seams.face(), synthetic_seams.matte(LINE, half)
+    out = cleanplate.fill(clean * synthetic_seams.groove(LINE, depth=0.7, gap=0.8), matte, [(LINE, half)])
     assert visibility.score(out, [(LINE, 5.0)]) < 1.5 * visibility.score(clean, [(LINE, 5.0)])
 
 
@@ -198,13 +199,13 @@ def test_a_ribbon_extends_as_far_as_the_matte_beyond_its_curves_end() -> None:
 def test_an_isolated_short_piece_of_a_seam_is_painted_along_its_curve() -> None:
     """The visible part of a side seam between nose and silhouette is wider than long; the fill must not blur it to a
     ball."""
-    clean = made_up.face()
+    clean = synthetic_seams.face()
     clean[:, 70:] *= np.float32(0.4)  # the head's edge
     stub = np.stack([np.linspace(62.0, 74.0, 13), np.full(13, 20.0)], 1)
-    plate = clean * made_up.groove(LINE, depth=0.7) * made_up.groove(stub, depth=0.7)
-    alone, both = made_up.matte(stub, 5.0), np.maximum(MATTE, made_up.matte(stub, 5.0))
+    plate = clean * synthetic_seams.groove(LINE, depth=0.7) * synthetic_seams.groove(stub, depth=0.7)
+    alone, both = synthetic_seams.matte(stub, 5.0), np.maximum(MATTE, synthetic_seams.matte(stub, 5.0))
     out = cleanplate.fill(plate, both, [(LINE, 5.0), (stub, 5.0)])
-    assert made_up.rms(out, clean, alone) < 0.3 * made_up.rms(plate, clean, alone)
+    assert synthetic_seams.rms(out, clean, alone) < 0.3 * synthetic_seams.rms(plate, clean, alone)
 
 
 def test_a_short_crossing_of_seams_is_no_run_of_its_own() -> None:

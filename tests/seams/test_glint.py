@@ -7,7 +7,7 @@ import pytest
 
 from rotopaint_ai.seams import bank_fill, cleanplate, glint, visibility
 
-from . import made_up
+from . import synthetic_seams
 
 
 def ribbon(bright: float, texture: float) -> tuple[np.ndarray, np.ndarray]:
@@ -36,11 +36,11 @@ def test_lines_like_those_beside_it_and_dark_ones_are_face(bright: float, textur
 
 
 def test_a_bright_gap_in_smooth_skin_cannot_be_seen_any_more() -> None:
-    line = made_up.curve()
-    rows, columns = np.mgrid[: made_up.SIZE[0], : made_up.SIZE[1]]
+    line = synthetic_seams.curve()
+    rows, columns = np.mgrid[: synthetic_seams.SIZE[0], : synthetic_seams.SIZE[1]]
     clean = np.stack([0.4 + 0.0006 * rows, 0.3 + 0.0004 * columns, 0.25 + 0.0 * rows], 2).astype(np.float32)
-    plate = clean * (2.0 - made_up.groove(line, depth=0.35, gap=2.0))
-    out = cleanplate.fill(plate, made_up.matte(line, 6.0), [(line, 6.0)], "two-bank")
+    plate = clean * (2.0 - synthetic_seams.groove(line, depth=0.35, gap=2.0))
+    out = cleanplate.fill(plate, synthetic_seams.matte(line, 6.0), [(line, 6.0)], "two-bank")
     before, after = (visibility.score(x, [(line, 5.0)]) for x in (plate, out))
     assert after < 0.15 * before
 
@@ -52,14 +52,17 @@ def test_a_bright_spot_is_removed_where_seams_meet_and_kept_elsewhere(place: tup
 
     The other seam's matte may be hidden: its curve is a short piece in the first one's.
     """
-    lines = made_up.curve(bend=0.0), np.stack([np.full(61, 80.0), np.linspace(15.0, 80.0, 61)], 1)
-    clean = np.full((*made_up.SIZE, 3), 0.3, np.float32)
+    lines = synthetic_seams.curve(bend=0.0), np.stack([np.full(61, 80.0), np.linspace(15.0, 80.0, 61)], 1)
+    clean = np.full((*synthetic_seams.SIZE, 3), 0.3, np.float32)
     gleam = clean.copy()
     gleam[place[1] - 1 : place[1] + 2, place[0] - 1 : place[0] + 2] = 1.5
-    holes = np.maximum(made_up.matte(lines[0], 6.0), made_up.matte(lines[1], wide) if wide else 0.0)
+    holes = np.maximum(synthetic_seams.matte(lines[0], 6.0), synthetic_seams.matte(lines[1], wide) if wide else 0.0)
     scene = bank_fill.straighten(gleam, holes > 0, [(line, 6.0) for line in lines])
     assert scene is not None
-    y, x = place[1] * scene.ribbon.size[0] // made_up.SIZE[0], place[0] * scene.ribbon.size[1] // made_up.SIZE[1]
+    y, x = (
+        place[1] * scene.ribbon.size[0] // synthetic_seams.SIZE[0],
+        place[0] * scene.ribbon.size[1] // synthetic_seams.SIZE[1],
+    )
     fields = np.zeros((*scene.ribbon.size, 4), np.float32)
     fields[..., 3] = scene.ribbon.cover > 0  # paint that keeps the whole plate
     bank_fill._dim_spots(fields, scene)

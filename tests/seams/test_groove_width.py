@@ -7,14 +7,14 @@ import pytest
 
 from rotopaint_ai.seams import groove_width
 
-from . import made_up
+from . import synthetic_seams
 
-LINE = made_up.curve()
+LINE = synthetic_seams.curve()
 FACE_PX = 240.0
 
 
 def plate(gap: float) -> np.ndarray:
-    return made_up.face(seed=1) * made_up.groove(LINE, depth=0.6, gap=gap)
+    return synthetic_seams.face(seed=1) * synthetic_seams.groove(LINE, depth=0.6, gap=gap)
 
 
 def test_wider_grooves_are_wider_and_none_is_taken_for_its_surroundings() -> None:
@@ -38,7 +38,7 @@ def test_only_a_visible_seam_has_widths() -> None:
     assert thin is not None
     assert wide is not None
     assert np.median(wide) > 1.5 * np.median(thin)
-    bare = groove_width.root_light(made_up.face(seed=1))
+    bare = groove_width.root_light(synthetic_seams.face(seed=1))
     assert groove_width.visible_widths(bare, LINE, FACE_PX) is None
     # outside the picture
     assert groove_width.visible_widths(groove_width.root_light(plate(0.7)), LINE + (150.0, 0.0), FACE_PX) is None

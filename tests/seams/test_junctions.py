@@ -7,7 +7,7 @@ import numpy as np
 from rotopaint_ai.seams import cleanplate, junctions
 from rotopaint_ai.seams.ribbon import Ribbon, build_ribbon
 
-from . import made_up
+from . import synthetic_seams
 
 LEVEL = np.linspace([20.0, 40.0], [180.0, 40.0], 161)
 UPRIGHT = np.linspace([100.0, 5.0], [100.0, 75.0], 71)
@@ -60,17 +60,17 @@ def test_a_groove_is_as_wide_as_what_paint_takes_off_and_spots_cancel_out() -> N
 
 def test_no_dot_is_left_where_a_bridge_seam_runs_into_a_side_seam() -> None:
     """The side seam's own ribbon shows the bridge's groove as a dark stroke across it, which paint used to keep."""
-    clean = made_up.face()
-    level = made_up.curve()
+    clean = synthetic_seams.face()
+    level = synthetic_seams.curve()
     middle = level[len(level) // 2]
     side = np.linspace(middle - (4.0, 30.0), middle + (4.0, 30.0), 81)
-    plate = clean * made_up.groove(level, depth=0.9) * made_up.groove(side, depth=0.3)
-    matte = np.maximum(made_up.matte(level, 5.0), made_up.matte(side, 4.0))
+    plate = clean * synthetic_seams.groove(level, depth=0.9) * synthetic_seams.groove(side, depth=0.3)
+    matte = np.maximum(synthetic_seams.matte(level, 5.0), synthetic_seams.matte(side, 4.0))
     near = np.zeros_like(matte)
     x, y = (int(v) for v in middle)
     near[y - 6 : y + 7, x - 6 : x + 7] = matte[y - 6 : y + 7, x - 6 : x + 7]
     out = cleanplate.fill(plate, matte, [(level, 5.0), (side, 4.0)], "two-bank")
-    assert made_up.rms(out, clean, near) < 0.2 * made_up.rms(plate, clean, near)
+    assert synthetic_seams.rms(out, clean, near) < 0.2 * synthetic_seams.rms(plate, clean, near)
 
 
 def dark_where_crossed(ribbon: Ribbon) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

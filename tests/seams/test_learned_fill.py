@@ -9,10 +9,10 @@ from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.seams import bank_fill, cleanplate, learned_fill, relight
 
-from . import made_up
+from . import synthetic_seams
 
-LINE = made_up.curve()
-MATTE = made_up.matte(LINE, 5.0)
+LINE = synthetic_seams.curve()
+MATTE = synthetic_seams.matte(LINE, 5.0)
 CURVES = [(LINE, 5.0)]
 
 
@@ -36,8 +36,8 @@ def plate_alone(strips: np.ndarray) -> np.ndarray:
 
 
 def seamed() -> tuple[np.ndarray, np.ndarray]:
-    clean = made_up.face()
-    return clean * made_up.groove(LINE, depth=0.7), clean
+    clean = synthetic_seams.face()
+    return clean * synthetic_seams.groove(LINE, depth=0.7), clean
 
 
 def test_a_model_that_keeps_the_plate_keeps_it() -> None:
@@ -69,7 +69,7 @@ def test_an_identity_model_equals_two_bank_for_values_of_any_size() -> None:
 def test_a_model_that_trusts_the_banks_takes_the_groove_away() -> None:
     plate, clean = seamed()
     out = cleanplate.fill(plate, MATTE, CURVES, "auto", banks_alone)
-    assert made_up.rms(out, clean, MATTE) < 0.35 * made_up.rms(plate, clean, MATTE)
+    assert synthetic_seams.rms(out, clean, MATTE) < 0.35 * synthetic_seams.rms(plate, clean, MATTE)
 
 
 def test_strips_are_multiples_of_four_and_free_of_exposure() -> None:
@@ -98,7 +98,7 @@ def test_the_shipped_fill_keeps_exposure_hdr_and_everything_outside() -> None:
     assert np.allclose(bright.rgb, 16.0 * painted.rgb, rtol=5e-3)
     assert np.array_equal(painted.rgb[MATTE == 0], plate[MATTE == 0])
     assert np.array_equal(painted.rgb, cleanplate.paint(plate, MATTE, CURVES, "auto", fill).rgb)
-    assert made_up.rms(painted.rgb, clean, MATTE) < 0.35 * made_up.rms(plate, clean, MATTE)
+    assert synthetic_seams.rms(painted.rgb, clean, MATTE) < 0.35 * synthetic_seams.rms(plate, clean, MATTE)
     assert sum(painted.chosen.values()) == pytest.approx(1.0)
 
 

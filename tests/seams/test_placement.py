@@ -28,7 +28,7 @@ from rotopaint_ai.seams.placement import (
 )
 from rotopaint_ai.shapes.bezier import curve_distance, flatten
 
-from .made_up import Sees
+from .synthetic_seams import Sees
 
 Array = npt.NDArray[Any]
 

@@ -7,9 +7,9 @@ import pytest
 
 from rotopaint_ai.seams import cleanplate, visibility
 
-from . import made_up
+from . import synthetic_seams
 
-LINE = made_up.curve()
+LINE = synthetic_seams.curve()
 CURVES = [(LINE, 5.0)]
 
 
@@ -24,8 +24,8 @@ def test_more_contrast_ranks_higher(kind: str) -> None:
 
     def plate(depth: float) -> np.ndarray:
         if kind == "step":
-            return made_up.face(seed=1) * np.where(below[..., None], 1.0 - 0.5 * depth, 1.0)
-        return made_up.face(seed=1) * made_up.groove(LINE, depth=depth if kind == "groove" else -depth)
+            return synthetic_seams.face(seed=1) * np.where(below[..., None], 1.0 - 0.5 * depth, 1.0)
+        return synthetic_seams.face(seed=1) * synthetic_seams.groove(LINE, depth=depth if kind == "groove" else -depth)
 
     scores = [visibility.score(plate(depth), CURVES) for depth in depths]
     agreement = np.corrcoef(ranks(scores), np.arange(len(depths)))[0, 1]
@@ -34,23 +34,23 @@ def test_more_contrast_ranks_higher(kind: str) -> None:
 
 
 def test_a_face_without_seam_scores_about_one_and_exposure_drops_out() -> None:
-    clean = made_up.face(seed=2)
+    clean = synthetic_seams.face(seed=2)
     assert 0.5 < visibility.score(clean, CURVES) < 2.0
-    plate = clean * made_up.groove(LINE, depth=0.5)
+    plate = clean * synthetic_seams.groove(LINE, depth=0.5)
     assert visibility.score(plate * 8.0, CURVES) == pytest.approx(visibility.score(plate, CURVES), rel=1e-3)
 
 
 def test_the_clean_plate_shows_less_seam_than_the_plate() -> None:
-    clean = made_up.face(seed=4)
-    plate = clean * made_up.groove(LINE, depth=0.7)
-    out = cleanplate.fill(plate, made_up.matte(LINE, 5.0), CURVES)
+    clean = synthetic_seams.face(seed=4)
+    plate = clean * synthetic_seams.groove(LINE, depth=0.7)
+    out = cleanplate.fill(plate, synthetic_seams.matte(LINE, 5.0), CURVES)
     before, after = visibility.score(plate, CURVES), visibility.score(out, CURVES)
     assert after < 0.3 * before
     assert after < 2.0 * visibility.score(clean, CURVES)
 
 
 def test_no_seam_on_the_picture_scores_one() -> None:
-    plate = made_up.face()
+    plate = synthetic_seams.face()
     assert visibility.score(plate, []) == 1.0
     assert visibility.score(plate, [(LINE + 1000.0, 5.0)]) == 1.0
     assert np.isfinite(visibility.score(plate * np.nan, CURVES))
@@ -58,16 +58,16 @@ def test_no_seam_on_the_picture_scores_one() -> None:
 
 def test_contrast_is_what_the_seam_is_darker_than_beside_it() -> None:
     flat = np.full((96, 160, 3), 0.4, np.float32)
-    seen = visibility.look(flat * made_up.groove(LINE, depth=0.5, gap=30.0), CURVES)
+    seen = visibility.look(flat * synthetic_seams.groove(LINE, depth=0.5, gap=30.0), CURVES)
     assert len(seen.contrast) == 1
     assert len(seen.contrast[0]) == visibility.STATIONS
-    narrow = visibility.look(np.where(made_up.matte(LINE, 5.0)[..., None] > 0, flat * 0.5, flat), CURVES)
+    narrow = visibility.look(np.where(synthetic_seams.matte(LINE, 5.0)[..., None] > 0, flat * 0.5, flat), CURVES)
     wanted = np.log(0.2 + 0.02 * 0.4) - np.log(0.4 + 0.02 * 0.4)
     assert narrow.contrast[0][8] == pytest.approx(wanted, abs=0.08)
 
 
 def test_light_that_moves_over_the_face_is_no_flicker_and_a_boiling_fill_is() -> None:
-    clean, matte = made_up.face(grain=0.0), made_up.matte(LINE, 5.0)[..., None]
+    clean, matte = synthetic_seams.face(grain=0.0), synthetic_seams.matte(LINE, 5.0)[..., None]
     columns = np.arange(160)[None, :, None]
     moving = [clean * (1 + 0.3 * np.sin(columns / 50 + k)) for k in range(6)]
     boiling = [clean * (1 + 0.05 * (-1) ** k * matte) for k in range(6)]
@@ -79,7 +79,7 @@ def test_light_that_moves_over_the_face_is_no_flicker_and_a_boiling_fill_is() ->
 
 
 def test_stations_off_the_picture_are_none_and_do_not_count() -> None:
-    clean = made_up.face()
+    clean = synthetic_seams.face()
     beyond = visibility.look(clean, [(LINE + (60.0, 0.0), 5.0)]).contrast[0]
     assert beyond[-1] is None
     assert beyond[0] is not None
@@ -120,7 +120,7 @@ def test_paint_fades_where_the_seam_shows_less_than_what_is_beside_it(score: flo
 
 
 def test_each_seam_has_a_score_of_its_own() -> None:
-    plate = made_up.face(seed=1) * made_up.groove(LINE, depth=0.6)
+    plate = synthetic_seams.face(seed=1) * synthetic_seams.groove(LINE, depth=0.6)
     far = LINE + (0.0, 30.0)
     seen = visibility.look(plate, [(LINE, 5.0), (far, 5.0)])
     assert seen.scores[0] > 3.0 * seen.scores[1]
@@ -129,13 +129,13 @@ def test_each_seam_has_a_score_of_its_own() -> None:
 
 def test_only_an_object_over_the_whole_seam_hides_it() -> None:
     """Black rods cross the banks on both sides, over a third of the seam's length; the seam itself is not occluded."""
-    plate = made_up.face() * made_up.groove(LINE, depth=0.1)
-    covered = made_up.face(seed=5)
+    plate = synthetic_seams.face() * synthetic_seams.groove(LINE, depth=0.1)
+    covered = synthetic_seams.face(seed=5)
     for x in range(60, 100):
         for sign in (-1, 1):
             y = int(np.interp(x, *LINE.T)) + sign * int(6 + 0.25 * (x - 60))
             plate[y - 1 : y + 2, x] *= 0.05
-    rods = np.abs(np.mgrid[: made_up.SIZE[0], : made_up.SIZE[1]][1] % 12 - 6) < 2
+    rods = np.abs(np.mgrid[: synthetic_seams.SIZE[0], : synthetic_seams.SIZE[1]][1] % 12 - 6) < 2
     covered[rods] *= 0.1
     open_seam, under_rods = (visibility.look(light, CURVES) for light in (plate, covered))
     assert visibility.strength(open_seam.score) == 0.0  # the rods bend the light more
@@ -144,7 +144,7 @@ def test_only_an_object_over_the_whole_seam_hides_it() -> None:
 
 
 def test_two_points_are_a_seam_and_one_is_none() -> None:
-    plate = made_up.face() * made_up.groove(LINE, depth=0.3)
+    plate = synthetic_seams.face() * synthetic_seams.groove(LINE, depth=0.3)
     ends = np.array([(30.0, 40.0), (130.0, 60.0)])
     two, three, one = (
         visibility.look(plate, [(line, 5.0)]) for line in (ends, np.insert(ends, 1, (80.0, 50.0), axis=0), ends[:1])

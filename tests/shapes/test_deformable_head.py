@@ -38,10 +38,10 @@ def off(head: DeformableModel, seen: np.ndarray) -> float:
         affine, middles = affine_views(faces, shapes, np.ones(faces.shape[:2]))
         turns, scales = nearest_turns(affine)
         sight = turns[:, :2] * scales[:, None, None]
-        slopes = np.einsum("ncj,klj->nlck", sight, head.motions).reshape(len(faces), -1, len(head.motions))
+        slopes = np.einsum("ncj,klj->nlck", sight, head.modes).reshape(len(faces), -1, len(head.modes))
         left = (faces - middles[:, None] - head.places @ sight.transpose(0, 2, 1)).reshape(len(faces), -1)
         moved = np.stack([np.linalg.lstsq(a, b, rcond=1e-6)[0] for a, b in zip(slopes, left)])
-        shapes = head.places + np.tensordot(moved, head.motions, 1)
+        shapes = head.places + np.tensordot(moved, head.modes, 1)
     found = middles[:, None] + np.einsum("nlj,ncj->nlc", shapes, sight)
     return float(np.sqrt(((found - faces) ** 2).sum(axis=2).mean()))
 
@@ -65,7 +65,7 @@ def test_depth_is_reported_by_turns() -> None:
 def test_what_moves_is_in_the_motions_and_what_does_not_is_not() -> None:
     head = fit_head(noisy(views(80, 0)), None)
     assert head is not None
-    strength = np.sqrt((head.motions**2).sum(axis=(0, 2)))
+    strength = np.sqrt((head.modes**2).sum(axis=(0, 2)))
     assert strength[:15].min() > 3 * strength[15:].max()
     assert head.unexplained.max() < 0.01**2
 
@@ -82,8 +82,8 @@ def test_unknown_landmarks_do_no_harm(share: float) -> None:
 def test_few_frames_give_few_motions_and_too_few_none() -> None:
     few = fit_head(views(12, 0), None)
     assert few is not None
-    assert len(few.motions) == 4
+    assert len(few.modes) == 4
     assert fit_head(views(11, 0), None) is None
     many = fit_head(views(150, 0), None)
     assert many is not None
-    assert len(many.motions) == MOST_MOTIONS
+    assert len(many.modes) == MOST_MOTIONS

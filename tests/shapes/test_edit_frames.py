@@ -79,5 +79,5 @@ def test_whole_shapes_are_keyed_and_unkeyed() -> None:
         edit_frames.delete_keys(after, ["lip"], range(1, 20))
 
 
-def test_keys_in_a_range() -> None:
+def test_keyed_frames_in_a_range_are_listed() -> None:
     assert edit_frames.keyed_frames_in(document().shape("lip"), 2, 9) == (5, 9)

@@ -126,7 +126,7 @@ def test_a_models_keys_that_go_along_stay_the_models() -> None:
     assert anew.shape("badge").keys[1006] == said.shape("badge").keys[1006]
     below = group_moves.remove_groups(document, document)
     assert [where(below.shape("badge").at(f)) for f in keys] == [where(SQUARE)] * 3
-    put_back = manual_keys.with_human_keys(anew, document)
+    put_back = manual_keys.with_manual_keys(anew, document)
     assert group_moves.apply_groups(put_back, document) is put_back  # already placed in its group
     assert put_back.shape("badge").layer == badge.layer
 

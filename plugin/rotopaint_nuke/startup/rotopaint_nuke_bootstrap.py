@@ -99,7 +99,7 @@ def open_standalone() -> None:
     try:
         plates = [nuke.filename(node) for node in nuke.selectedNodes("Read")][:1]
         command = [_python(), "-m", "rotopaint_ai", "panel", *filter(None, plates)]
-        subprocess.Popen(command, env=_clean_environment(), close_fds=True)
+        subprocess.Popen(command, env=_environment_without_nuke(), close_fds=True)
     except Exception as error:
         nuke.message(f"RotoPaint AI: {error}")
 
@@ -122,7 +122,7 @@ def _python() -> str:
     raise OSError("no Python with RotoPaint AI was found; set ROTOPAINT_PYTHON to its path")
 
 
-def _clean_environment() -> dict[str, str]:
+def _environment_without_nuke() -> dict[str, str]:
     """The environment without the variables of Nuke's own Python and Qt."""
     theirs = ("PYTHONHOME", "PYTHONSTARTUP", "PYTHONPATH", "QT_PLUGIN_PATH", "QT_QPA_PLATFORM_PLUGIN_PATH")
     installed, checkout = _package_places()

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from rotopaint_ai.stage.occluders import draw_occluders, random_blob
 from rotopaint_ai.training.data.dataset import Array, Picture
 from rotopaint_ai.training.data.memory import Memory, face_bounds
-from rotopaint_ai.training.data.pose_augment import ElasticWarp, PoseAugment, cut_elastic, cut_turned_face
+from rotopaint_ai.training.data.pose_augment import ElasticWarp, PoseAugment, cut_elastic, cut_posed_face
 from rotopaint_ai.training.registry import Registry
 
 Matrix = npt.NDArray[np.float64]
@@ -178,7 +178,7 @@ class Augmenter:
             warp = ElasticWarp.draw(size_px, self.geometry.elastic_shift, rng) if is_warped else None
             picture, moved = memory.pictures[row], move_points(landmarks[at], matrix)
             if turn is not None:
-                crop = cut_turned_face(picture, turn, matrix, size_px, border, warp)
+                crop = cut_posed_face(picture, turn, matrix, size_px, border, warp)
             elif warp is not None:
                 crop = cut_elastic(picture, warp, matrix, size_px, border)
             else:

@@ -101,7 +101,7 @@ _FEWEST = 8  # fewest visible landmarks for a surface
 
 
 @dataclass(frozen=True, slots=True)
-class TurnedFace:
+class PosedFace:
     """A picture whose head is turned.
 
     `source` (G, G, 2): picture coordinates shown at each grid node; the first node lies at `corner`, nodes are `step`
@@ -137,7 +137,7 @@ class PoseAugment:
     yaw_deg: float = 12.0
     pitch_deg: float = 7.0
 
-    def draw(self, landmarks_LC: Points, visible_L: Points, rng: Random) -> TurnedFace | None:
+    def draw(self, landmarks_LC: Points, visible_L: Points, rng: Random) -> PosedFace | None:
         """A sample with its head turned at random; None if it is not chosen or has too few visible landmarks."""
         if rng.random() >= self.share:
             return None
@@ -147,7 +147,7 @@ class PoseAugment:
 
 def turn_face(
     structure: RigidStructure, landmarks_LC: Points, visible_L: Points, yaw: float, pitch: float
-) -> TurnedFace | None:
+) -> PosedFace | None:
     """A sample's picture after its head turned by radians: near surfaces move right by `yaw`, down by `pitch`.
 
     None if too few landmarks are visible to fit the surface.
@@ -178,7 +178,7 @@ def turn_face(
     visible = np.where(np.logical_and(gone, seen), np.minimum(visible_L, 0.0), visible_L)
     landmarks = moved + middle
     landmarks[~known] = np.nan
-    return TurnedFace(source, corner, step, landmarks.astype(np.float32), visible.astype(np.float32))
+    return PosedFace(source, corner, step, landmarks.astype(np.float32), visible.astype(np.float32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +264,9 @@ def _at(grid: Array64, x: Array64, y: Array64, nodes: Array64) -> Array64:
     return cast(Array64, found.reshape(shape).astype(np.float64))
 
 
-def cut_turned_face(
+def cut_posed_face(
     picture: npt.NDArray[np.uint8],
-    turn: TurnedFace,
+    turn: PosedFace,
     matrix: Array64,
     size_px: int,
     border: int,

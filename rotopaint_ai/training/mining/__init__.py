@@ -10,7 +10,7 @@
     plans               the control points of each shape, and their fit in every frame
     sheet_proposal      proposes a sheet, or adapts a given one to the takes
     vectorise           runs all of the above on all frames; opens no picture
-    samples             the pictures and lines of the data set, written to its folder
+    mined_samples       the pictures and lines of the data set, written to its folder
     outliers            points that a Gaussian model of the face finds implausible
     label_checks        frames with suspicious labels
     mine                the whole of `rotopaint mine`, with tables of residuals and issues

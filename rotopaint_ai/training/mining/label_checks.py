@@ -17,6 +17,7 @@ from rotopaint_ai.shapes.revectorise.mean_face import Faces, mirrored_misfit
 from rotopaint_ai.shapes.revectorise.mirror_partners import name_pairs
 from rotopaint_ai.shapes.revectorise.point_tracks import Twist
 from rotopaint_ai.shapes.revectorise.raw_curves import Array, Bools, Rows
+from rotopaint_ai.training.mining.mined_samples import Thumb
 from rotopaint_ai.training.mining.options import KINDS, LabelIssue
 from rotopaint_ai.training.mining.outliers import (
     ROTO,
@@ -26,7 +27,6 @@ from rotopaint_ai.training.mining.outliers import (
     fit_face_model,
 )
 from rotopaint_ai.training.mining.plans import ShapePlan
-from rotopaint_ai.training.mining.samples import Thumb
 from rotopaint_ai.training.mining.vectorise import MinedTruth
 from rotopaint_ai.watch import StageProgress, ignore_progress
 

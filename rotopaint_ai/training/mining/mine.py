@@ -25,6 +25,15 @@ from rotopaint_ai.sheet import Sheet
 from rotopaint_ai.training.data.dataset import write_dataset
 from rotopaint_ai.training.mining.join import JoinedFrame, JoinedTakes, join_sources
 from rotopaint_ai.training.mining.label_checks import check_labels
+from rotopaint_ai.training.mining.mined_samples import (
+    WrittenPicture,
+    clear_dataset,
+    cut_all,
+    file_name_of,
+    locked_dataset,
+    make_sample,
+    remove_unused,
+)
 from rotopaint_ai.training.mining.options import (
     HARMLESS,
     LabelIssue,
@@ -35,15 +44,6 @@ from rotopaint_ai.training.mining.options import (
     choose_val,
 )
 from rotopaint_ai.training.mining.plans import ShapePlan
-from rotopaint_ai.training.mining.samples import (
-    WrittenPicture,
-    clear_dataset,
-    cut_all,
-    file_name_of,
-    locked_dataset,
-    make_sample,
-    remove_unused,
-)
 from rotopaint_ai.training.mining.sheet_proposal import val_shots_of_sheet
 from rotopaint_ai.training.mining.takes import FrameTruth, Provenance
 from rotopaint_ai.training.mining.vectorise import MinedTruth, vectorise

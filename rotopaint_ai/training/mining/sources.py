@@ -228,7 +228,7 @@ def read_project(path: Path, plates: str | None) -> Take:
     In a corrected frame, the labels that the artist did not change count as accepted. Frames marked "needs work" are
     left out. If a person moved a control point that lies on a landmark, the landmark moves along. A seam's width counts
     only if a person set it.
-    Raises: ProjectError; UsageError; NothingToLearn if nothing was run or corrected.
+    Raises: ProjectError; UsageError; NoLabelsError if nothing was run or corrected.
     """
     try:
         found = corrections(path)

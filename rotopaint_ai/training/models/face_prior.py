@@ -67,10 +67,10 @@ class FacePrior(nn.Module):
     def __init__(self, head: DeformableModel, settings: PriorSettings) -> None:
         super().__init__()
         self.settings = settings
-        self.mirrored, self.n_motions = head.mirrored, len(head.motions)
+        self.mirrored, self.n_motions = head.mirrored, len(head.modes)
         for name, value in (
             ("places", head.places),
-            ("motions", head.motions.reshape(-1, 3)),
+            ("motions", head.modes.reshape(-1, 3)),
             ("base", head.unexplained + settings.noise_floor**2),
             ("prior_precision", [1.0] * self.n_motions + [_LOOSE] * _VIEW),
         ):

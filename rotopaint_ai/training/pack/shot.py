@@ -54,7 +54,7 @@ from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, 
 from rotopaint_ai.training.pack.lesson import DrawnShot, ShotLesson, make_lesson
 from rotopaint_ai.training.pack.network import TrainOptions
 from rotopaint_ai.training.pack.prepare import sheet_weights
-from rotopaint_ai.training.pack.select import calibrate
+from rotopaint_ai.training.pack.select_models import calibrate
 from rotopaint_ai.training.pack.train import as_crops, check_pack_place, write_pack
 from rotopaint_ai.training.trainer.cores import choose_threads
 from rotopaint_ai.training.trainer.log import Budget

@@ -42,7 +42,7 @@ from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import predict_held_out
 from rotopaint_ai.training.pack.network import TrainOptions
 from rotopaint_ai.training.pack.prepare import Tail, TrainInputs, prepare
-from rotopaint_ai.training.pack.select import (
+from rotopaint_ai.training.pack.select_models import (
     SeamSelection,
     SelectedModels,
     build_crop_model,

@@ -38,6 +38,7 @@ RENAMED: Mapping[str, str] = {  # names of fields and losses in older recipes
     "slant": "anisotropy",
     "judge": "classify",
     "judge_box": "refine_box",
+    "made_up": "synthetic",
 }
 SETTLED: Mapping[str, Any] = {  # removed fields of older recipes; accepted with the value that everyone used
     **{"bend": 0.012, "elastic_shift": 0.012, "centre_jitter": 0.5, "shape_warp": 0.06},

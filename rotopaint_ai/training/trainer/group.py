@@ -164,7 +164,7 @@ def _own_device() -> torch.device:
 
 @HOOKS.register("none")
 def send_whole(wrapped: nn.parallel.DistributedDataParallel) -> None:
-    """Uncompressed gradients."""
+    """Send gradients uncompressed."""
 
 
 @HOOKS.register("bf16")

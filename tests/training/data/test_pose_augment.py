@@ -9,7 +9,7 @@ import pytest
 
 from rotopaint_ai.shapes.head_structure import RigidStructure, choose_structure, fit_structure
 from rotopaint_ai.shapes.revectorise.mirror_partners import frontalise, partners
-from rotopaint_ai.training.data.pose_augment import cut_turned_face, turn_face
+from rotopaint_ai.training.data.pose_augment import cut_posed_face, turn_face
 
 Array = npt.NDArray[np.float64]
 
@@ -145,7 +145,7 @@ def test_a_turned_picture_and_its_landmarks_are_what_the_head_would_show(yaw: fl
     found = turn.landmarks - turn.landmarks.mean(axis=0)
     moved = np.linalg.norm(now[0] - now[0].mean(axis=0) - wanted, axis=1).mean()
     assert np.linalg.norm(found - wanted, axis=1).mean() < 0.25 * moved
-    crop = cut_turned_face(painted(marks, 400), turn, np.diag([0.64, 0.64, 1.0]), 256, cv2.BORDER_REPLICATE)
+    crop = cut_posed_face(painted(marks, 400), turn, np.diag([0.64, 0.64, 1.0]), 256, cv2.BORDER_REPLICATE)
     apart = np.linalg.norm(turn.landmarks[:, None] - turn.landmarks, axis=2) + np.eye(len(marks)) * 1e3
     alone = (apart.min(axis=1) > 16) & (turn.visible > 0.5)
     off = [np.linalg.norm(dot_near(crop, p * 0.64, 5) - p * 0.64) for p in turn.landmarks[alone]]

@@ -67,7 +67,7 @@ def test_holds_are_found_and_stand_still_after_dejitter(tmp_path: Path) -> None:
     assert figures["in_holds_px"]["steadied"] == 0
 
 
-def test_gaps_and_shots_are_not_run_together(tmp_path: Path) -> None:
+def test_gaps_and_shots_end_a_run(tmp_path: Path) -> None:
     data = shot(tmp_path, 9, on_twos=False)
     samples = [replace(s, frame=s.frame + (10 if row >= 5 else 0)) for row, s in enumerate(data.samples)]
     samples[8] = replace(samples[8], shot="other")

@@ -20,8 +20,8 @@ from rotopaint_ai.shapes.roto import Key, Landmark, LandmarkKeys, RotoDocument, 
 from rotopaint_ai.training.data.dataset import Dataset, read_dataset, write_dataset
 from rotopaint_ai.training.mining.join import JoinedFrame, join_sources
 from rotopaint_ai.training.mining.mine import mine
+from rotopaint_ai.training.mining.mined_samples import clear_dataset
 from rotopaint_ai.training.mining.options import MineOptions
-from rotopaint_ai.training.mining.samples import clear_dataset
 from rotopaint_ai.training.mining.sources import read_source
 
 Array = npt.NDArray[np.float64]

@@ -9,8 +9,8 @@ import pytest
 
 from rotopaint_ai.errors import RotopaintError, UsageError
 from rotopaint_ai.training.mining.mine import mine
+from rotopaint_ai.training.mining.mined_samples import locked_dataset
 from rotopaint_ai.training.mining.options import MineOptions
-from rotopaint_ai.training.mining.samples import locked_dataset
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange.puppet_folder import CG, SHOT, TEST
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.mining.mine import mine
+from rotopaint_ai.training.mining.mined_samples import draw_background
 from rotopaint_ai.training.mining.options import MineOptions
-from rotopaint_ai.training.mining.samples import draw_background
 from rotopaint_ai.training.mining.sources import read_source
 
 # Where the points of the data set's frame 0 of shot 0 lie, to the pixel: the eyes and the brows of the picture's left

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from rotopaint_ai.shapes.deformable_head import fit_head
 from rotopaint_ai.training.models.face_prior import FacePrior, PriorSettings, _apply_step, _covariance_of
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet, LandmarkOutput
-from rotopaint_ai.training.pack import select as selection
-from rotopaint_ai.training.pack.select import Fold, apply_prior, choose_prior, split_folds
+from rotopaint_ai.training.pack import select_models as selection
+from rotopaint_ai.training.pack.select_models import Fold, apply_prior, choose_prior, split_folds
 from rotopaint_ai.training.trainer.onnx_export import export_checked
 
 HEAD = np.random.default_rng(5).normal(0, 1, (30, 3)) * [1.0, 1.2, 0.6]
@@ -85,7 +85,7 @@ def test_a_hidden_landmark_is_found_by_the_others() -> None:
     assert off[0] < 0.6 * off[1]
 
 
-def test_noise_that_no_head_could_show_is_taken_away() -> None:
+def test_noise_that_no_head_could_show_is_removed() -> None:
     head = fit_head(faces(60, 0), MIRROR)
     assert head is not None
     true = faces(40, 1)
@@ -173,7 +173,7 @@ def test_the_posterior_is_that_of_a_gaussian() -> None:
     base = np.tile(prior.base.numpy(), 2)
     wobble = np.block([[np.diag(part[0].numpy()) for part in pair] for pair in (spread[:2], spread[1:])])
     before = np.zeros(n_numbers)
-    before[: len(head.motions)] = -first.coefficients[0].numpy()  # the mean of the prior on motions, in this view
+    before[: len(head.modes)] = -first.coefficients[0].numpy()  # the mean of the prior on motions, in this view
     signal = slopes @ np.diag(1 / prior.prior_precision.numpy()) @ slopes.T + np.diag(base)
     mean = shown[0].T.flatten().numpy() + slopes @ before
     gain = signal @ np.linalg.inv(signal + wobble)
@@ -249,7 +249,7 @@ def test_the_model_with_its_mirrored_reading_and_prior_is_exported_for_any_batch
     torch.manual_seed(0)
     head = fit_head(faces(12, 0), None)
     assert head is not None
-    head = replace(head, motions=head.motions[:1])  # few motions make a short graph
+    head = replace(head, modes=head.modes[:1])  # few modes make a short graph
     prior = FacePrior(head, PriorSettings(error_scale=0.5, noise_floor=0.003, anisotropy=1.5))
     model = CropModel(cast(LandmarkNet, Plain()), prior=prior, mirror=[1, 0, *range(2, 30)])
     crops = np.random.default_rng(0).random((5, 16, 16, 3), dtype=np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rotopaint_ai.training.pack.select import calibrate
+from rotopaint_ai.training.pack.select_models import calibrate
 
 
 def test_calibration_finds_the_law_that_made_the_errors() -> None:

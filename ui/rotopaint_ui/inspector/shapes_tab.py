@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.project.face_groups import face_names, rename_face
 from rotopaint_ai.shapes.edit_layers import members, rename_layer
-from rotopaint_ai.shapes.manual_keys import human_keys
+from rotopaint_ai.shapes.manual_keys import manual_keys
 from rotopaint_ai.shapes.roto import RotoShape
 from rotopaint_ui.drawing.ramp import doubt_colour
 from rotopaint_ui.drawing.render import colours_of
@@ -159,7 +159,7 @@ class ShapesTab(QWidget):
         if by_hand:
             item.setText(ERROR, by_hand)
             item.setForeground(ERROR, QBrush(_BY_HAND))
-        n_human = len(human_keys(shape))
+        n_human = len(manual_keys(shape))
         item.setText(KEYS, f"{len(shape.keys)}  \u25c6{n_human} " if n_human else f"{len(shape.keys)} ")
 
     def _show_error(self, item: QTreeWidgetItem, error: float | None) -> None:

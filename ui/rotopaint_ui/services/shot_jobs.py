@@ -16,7 +16,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.exchange import document as documents
-from rotopaint_ai.shapes.manual_keys import model_keys
+from rotopaint_ai.shapes.manual_keys import without_manual_edits
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.engine.background_task import BackgroundTask
 from rotopaint_ui.engine.command_lines import (
@@ -299,7 +299,9 @@ class ShotJobs(QObject):
         session.runs.end_live()
         session.painting.forget(self._came)  # they show the run's shapes, which are not the shot's
         if came is not None and session.state.document is None and any(shape.keys for shape in came.shapes):
-            session.edits.push("stopped run", replace(session.state, document=came, predicted=model_keys(came)))
+            session.edits.push(
+                "stopped run", replace(session.state, document=came, predicted=without_manual_edits(came))
+            )
             session.painting.note(self._came, session.state)
             session.notify()
             session.keep_run()

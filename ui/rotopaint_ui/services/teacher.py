@@ -18,7 +18,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from rotopaint_ai.errors import RotopaintError
 from rotopaint_ai.project.state import Mark, State
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
-from rotopaint_ai.shapes.manual_keys import human_keys, with_model_keys
+from rotopaint_ai.shapes.manual_keys import manual_keys, with_model_keys
 from rotopaint_ai.shapes.roto import Key, Landmark, RotoDocument
 from rotopaint_ui.engine.live_client import LiveClient, TaughtKeys
 from rotopaint_ui.host import Engine, PlateChoice
@@ -310,7 +310,7 @@ def keeps_corrections(asked: RotoDocument, now: RotoDocument) -> bool:
 
 def _edits_by_hand(document: RotoDocument) -> dict[tuple[str, int], Key | Landmark | None]:
     made: dict[tuple[str, int], Key | Landmark | None] = {
-        (shape.name, frame): key for shape in document.shapes for frame, key in human_keys(shape).items()
+        (shape.name, frame): key for shape in document.shapes for frame, key in manual_keys(shape).items()
     }
     marks = document.landmarks
     for frame, names in marks.hand.items():

@@ -17,7 +17,7 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.shapes.edit import key_of
 from rotopaint_ai.shapes.edit_layers import track_layer
 from rotopaint_ai.shapes.layers import Layer
-from rotopaint_ai.shapes.manual_keys import drop_propagated, human_keys, with_model_keys
+from rotopaint_ai.shapes.manual_keys import drop_propagated, manual_keys, with_model_keys
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 from rotopaint_ui.engine.export_client import ExportClient
 from rotopaint_ui.host import Engine, PlateChoice
@@ -121,7 +121,7 @@ class ShapeTracker(QObject):
             return ""
         if known := [shape for shape in shapes if shape.name in model]:
             return f"{self._names(known)}: the models make it; Spread, Refit and Teach carry your corrections over"
-        if bare := [shape for shape in shapes if not human_keys(shape)]:
+        if bare := [shape for shape in shapes if not manual_keys(shape)]:
             return f"{self._names(bare)}: set a key by hand first; it is followed from there"
         return ""
 
@@ -156,7 +156,7 @@ class ShapeTracker(QObject):
         if self._layer is not None:
             self._take_group(facts, self._layer)
             return
-        if any(shape.name not in now or human_keys(now[shape.name]) != human_keys(shape) for shape in asked):
+        if any(shape.name not in now or manual_keys(now[shape.name]) != manual_keys(shape) for shape in asked):
             self.message_sent.emit("Track once more: a key that it followed was changed meanwhile", "trouble")
             return
         assert document is not None

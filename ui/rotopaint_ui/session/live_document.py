@@ -8,7 +8,7 @@ from typing import Any
 from rotopaint_ai.project.merge_run import EditedPredictions
 from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes.group_moves import apply_groups
-from rotopaint_ai.shapes.manual_keys import LandmarkRow, frames_corrected, with_human_keys
+from rotopaint_ai.shapes.manual_keys import LandmarkRow, frames_corrected, with_manual_keys
 from rotopaint_ai.shapes.merge import merge
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
@@ -67,7 +67,7 @@ class LiveDocument:
             return live
         came = frozenset(live.landmarks.keys).union(*(shape.keys for shape in live.shapes))
         live = apply_groups(live, own, frames_corrected(state.predicted, own))
-        return with_human_keys(merge(own, live, came), own, state.aside)
+        return with_manual_keys(merge(own, live, came), own, state.aside)
 
     def _empty_shape(self, spec: Mapping[str, Any]) -> RotoShape:
         name = spec["name"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import hypot
 
-from rotopaint_ai.shapes.manual_keys import human_keys
+from rotopaint_ai.shapes.manual_keys import manual_keys
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 
 LEAST_PX = 1.0  # smallest mean offset of a shape's control points that counts as a correction
@@ -32,7 +32,7 @@ def repeated_correction(
 def _offsets_by_hold(base: RotoShape, shape: RotoShape, hold_of: Callable[[int], range]) -> Sequence[Offset]:
     """The offsets of human keys from the models' prediction, one for each hold, plate pixels."""
     found: dict[int, Offset] = {}
-    for frame in human_keys(shape):
+    for frame in manual_keys(shape):
         if frame in base.keys:
             pairs = list(zip(base.keys[frame].points, shape.keys[frame].points))
             n = len(pairs) or 1

@@ -41,7 +41,7 @@ class ReviewState:
         if known is None or known[0] is not document or known[1] is not predicted:
             model = {shape.name for shape in (predicted or document).shapes}
             shapes = (shape for shape in document.shapes if shape.name in model)
-            keyed = {frame for shape in shapes for frame in manual_keys.human_keys(shape)}
+            keyed = {frame for shape in shapes for frame in manual_keys.manual_keys(shape)}
             known = self._corrected = document, predicted, frozenset(keyed | document.landmarks.hand.keys())
         return known[2]
 

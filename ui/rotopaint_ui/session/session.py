@@ -444,9 +444,9 @@ class ShotSession:
             return
         document = results.document
         self.shapes_file.take(document)
-        predicted = None if document is None else manual_keys.model_keys(document)
+        predicted = None if document is None else manual_keys.without_manual_edits(document)
         if document is not None and results.hand is not None:
-            document = manual_keys.with_human_keys(document, results.hand)
+            document = manual_keys.with_manual_keys(document, results.hand)
         self.run = results.run
         self.painting.show({})
         if results.has_clean:
@@ -464,7 +464,9 @@ class ShotSession:
         self._asked = self.state
         self._asked_frames = None if frames is None or self.plate is None else frozenset(frames)
         document, out = self.state.document, self.out
-        if document is not None and out is not None and any(manual_keys.human_keys(shape) for shape in document.shapes):
+        if document is None or out is None:
+            return
+        if any(manual_keys.manual_keys(shape) for shape in document.shapes):
             write_text(out / HAND_NAME, documents.dumps(document))
 
     def take_run(self, results: Results) -> None:

@@ -45,7 +45,7 @@ class Sampler:
         """The order of an epoch."""
         return _epoch(self, number)
 
-    def ahead(self, step: int, count: int) -> list[int]:
+    def prefetch_rows(self, step: int, count: int) -> list[int]:
         """A row of each shard, in the order of first use from `step` on, up to the end of the next epoch.
 
         Empty without shards.
@@ -217,16 +217,18 @@ def shrink_pictures(pictures: Sequence[Picture], factor: float) -> Sequence[Pict
 
 
 # step -> one row of each shard, in the order of first use from that step on
-Ahead = Callable[[int], Sequence[int]]
+PrefetchRows = Callable[[int], Sequence[int]]
 
 
 @contextlib.contextmanager
-def fetching(pictures: Sequence[Picture], ahead: Ahead, depth: int = WINDOW) -> Iterator[Callable[[int], None]]:
+def prefetch(
+    pictures: Sequence[Picture], rows_from: PrefetchRows, depth: int = WINDOW
+) -> Iterator[Callable[[int], None]]:
     """Download the next `depth` shards while the block runs; call the yielded function at each step.
 
     A failed download raises only when its picture is read; later shards are still downloaded.
     """
-    if not ahead(0):
+    if not rows_from(0):
         yield lambda step: None
         return
     is_over, running = threading.Event(), Future[None]()
@@ -239,7 +241,7 @@ def fetching(pictures: Sequence[Picture], ahead: Ahead, depth: int = WINDOW) -> 
     def tell(step: int) -> None:
         nonlocal running
         if running.done():
-            running = pool.submit(_fetch_next, pictures, ahead(step)[:depth], check)
+            running = pool.submit(_fetch_next, pictures, rows_from(step)[:depth], check)
 
     with ThreadPoolExecutor(1, "shards") as pool:
         try:

@@ -191,7 +191,7 @@ def refine_box(output: DetectorOutput, target: DetectionTarget) -> Tensor:
     return (giou_loss(output.moved, wanted) * is_face).sum() / is_face.sum().clamp(min=1)
 
 
-def _rooms(output: DetectorOutput) -> Tensor:
+def _scale_to_mask_squares(output: DetectorOutput) -> Tensor:
     return scale_boxes(output.rough, ROOM).reshape(-1, 4)
 
 
@@ -204,7 +204,7 @@ def _drawn_counts(output: DetectorOutput, target: DetectionTarget) -> Tensor:
 def mask(output: DetectorOutput, target: DetectionTarget) -> Tensor:
     """Cross entropy of the masks of faces, over all cells."""
     flat = target.masks.flatten(0, 1)[:, None]
-    wanted = roi_align(flat, _rooms(output)[:, None], MASK_SIDE, MASK_SCALE)[:, 0]
+    wanted = roi_align(flat, _scale_to_mask_squares(output)[:, None], MASK_SIDE, MASK_SCALE)[:, 0]
     plain = F.binary_cross_entropy_with_logits(output.masks, wanted, reduction="none").mean((1, 2))
     counts = _drawn_counts(output, target)
     return (plain * counts).sum() / counts.sum().clamp(min=1)
@@ -216,7 +216,7 @@ def keypoints(output: DetectorOutput, target: DetectionTarget) -> Tensor:
 
     Hidden keypoints weigh a third; those outside the square, nothing.
     """
-    rooms = _rooms(output)
+    rooms = _scale_to_mask_squares(output)
     points = target.points.flatten(0, 1)
     share = (points[..., :2] - rooms[:, None, :2]) / (rooms[:, None, 2:] - rooms[:, None, :2]).clamp(min=1)
     counts = ((share > 0) & (share < 1)).all(-1) * _drawn_counts(output, target)[:, None]

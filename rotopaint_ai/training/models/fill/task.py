@@ -106,8 +106,8 @@ _HELD_BACK = 0.1  # share of the shots, at their end, for validation if none is 
 class FillConfig(TrainConfig):
     """The training config of a learned fill.
 
-    `sizes`, `made_up`: uses of each frame at random scales, and synthetic seams per frame. `start`: a `fill.onnx` to
-    initialise from; then use a third of the learning rate.
+    `sizes`, `synthetic`: uses of each frame at random scales, and synthetic seams per frame. `start`: a `fill.onnx`
+    to initialise from; then use a third of the learning rate.
     """
 
     task: str = "fill"
@@ -120,7 +120,7 @@ class FillConfig(TrainConfig):
     ema: float = 0.998
     eval_every: int = 100
     sizes: int = 4
-    made_up: int = 2
+    synthetic: int = 2
     start: str | None = None
 
 
@@ -146,7 +146,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
         shots, val = split_shots([Path(folder) for folder in sources.folders])
         sources.check()
         folder, seed = sources.folder, config.seed
-        train = _cached_strips(folder / "strips.npz", shots, seed, sizes=config.sizes, synthetic=config.made_up)
+        train = _cached_strips(folder / "strips.npz", shots, seed, sizes=config.sizes, synthetic=config.synthetic)
         sources.check()
         held_out = _cached_strips(folder / "val.npz", val, 1, sizes=2, synthetic=1)
         torch.manual_seed(seed)

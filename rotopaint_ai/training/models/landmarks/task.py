@@ -22,7 +22,7 @@ from rotopaint_ai.training.data.augment import Augmenter, Geometry, straight_bat
 from rotopaint_ai.training.data.augment import Batch as CropBatch
 from rotopaint_ai.training.data.memory import Memory, face_side, join_memories, shrink_memory
 from rotopaint_ai.training.data.pose_augment import PoseAugment
-from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_and_decoding_s, sizes_of
+from rotopaint_ai.training.data.shards.stream import Sampler, prefetch, reading_and_decoding_s, sizes_of
 from rotopaint_ai.training.models.landmarks.config import LandmarkTarget, PackConfig, make_target, total_loss
 from rotopaint_ai.training.models.landmarks.net import COARSE_STRIDE, HEADS, LandmarkNet, Reader
 from rotopaint_ai.training.trainer.group import CPU
@@ -226,16 +226,16 @@ class LandmarkTask(Task[LandmarkNet, CropBatch]):
         latest = first
 
         def shards_ahead(step: int) -> list[int]:
-            return self.order_at(latest).ahead(step, self.config.batch)
+            return self.order_at(latest).prefetch_rows(step, self.config.batch)
 
-        with fetching(self.everything.pictures, shards_ahead) as tell:
+        with prefetch(self.everything.pictures, shards_ahead) as tell:
 
-            def prefetch(moment: Moment) -> None:
+            def prefetch_next(moment: Moment) -> None:
                 nonlocal latest
                 latest = moment
                 tell(moment.step)
 
-            yield prefetch
+            yield prefetch_next
 
 
 def make_augmenter(config: PackConfig, mirror: tuple[int, ...], structure: RigidStructure | None = None) -> Augmenter:

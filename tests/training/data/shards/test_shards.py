@@ -29,7 +29,7 @@ from rotopaint_ai.training.data.memory import Memory, join_memories, load_pictur
 from rotopaint_ai.training.data.shards import read
 from rotopaint_ai.training.data.shards.read import ShardPictures
 from rotopaint_ai.training.data.shards.store import INDEX, Folder, Server, Shard, parse_index
-from rotopaint_ai.training.data.shards.stream import Sampler, fetching, reading_and_decoding_s, sizes_of
+from rotopaint_ai.training.data.shards.stream import Sampler, prefetch, reading_and_decoding_s, sizes_of
 from rotopaint_ai.training.data.shards.write import Coding, Recoder, pack_dataset
 
 N = 23
@@ -622,14 +622,14 @@ def test_a_stream_needs_few_shards_at_a_time_and_lists_the_next_ones() -> None:
     order = Sampler(140, 3, groups, window=4)
     first = {groups[row] for step in range(2) for row in order.batch(step, 14)}
     assert len(first) <= 4
-    ahead = [groups[row] for row in order.ahead(0, 14)]
+    ahead = [groups[row] for row in order.prefetch_rows(0, 14)]
     assert sorted(ahead) == list(range(20))
     assert set(ahead[:4]) == {groups[row] for row in order.epoch(0)[:28]}
-    last = [groups[row] for row in order.ahead(9, 14)]  # the epoch's last step; then those of the next
+    last = [groups[row] for row in order.prefetch_rows(9, 14)]  # the epoch's last step; then those of the next
     wanted = {groups[row] for row in order.batch(9, 14)}
     assert set(last[: len(wanted)]) == wanted
     assert sorted(last) == list(range(20))
-    assert not Sampler(140, 3).ahead(0, 14)
+    assert not Sampler(140, 3).prefetch_rows(0, 14)
 
 
 def _streamed(packed: Path, cache: Path, *moods: str, gate: threading.Event | None = None) -> tuple[Memory, Moody]:
@@ -643,13 +643,13 @@ def _streamed(packed: Path, cache: Path, *moods: str, gate: threading.Event | No
 def test_shards_come_before_they_are_wanted(packed: Path, tmp_path: Path) -> None:
     memory, moody = _streamed(packed, tmp_path)
     order = Sampler(N, 1, memory.groups)
-    with fetching(memory.pictures, lambda step: order.ahead(step, 5), depth=2) as tell:
+    with prefetch(memory.pictures, lambda step: order.prefetch_rows(step, 5), depth=2) as tell:
         tell(0)
         while len(list(tmp_path.glob("[!.]*.tar"))) < 2:  # ends, or pytest's own limit ends it
             time.sleep(0.005)
     assert moody.n_asked == 2
     for row in order.batch(0, 5):
-        if memory.groups and memory.groups[row] in {memory.groups[row] for row in order.ahead(0, 5)[:2]}:
+        if memory.groups and memory.groups[row] in {memory.groups[row] for row in order.prefetch_rows(0, 5)[:2]}:
             memory.pictures[row]
     assert moody.n_asked == 2
 
@@ -657,7 +657,7 @@ def test_shards_come_before_they_are_wanted(packed: Path, tmp_path: Path) -> Non
 def test_fetching_stops_in_the_middle_of_a_shard_and_leaves_nothing(packed: Path, tmp_path: Path) -> None:
     gate = threading.Event()
     memory, moody = _streamed(packed, tmp_path, gate=gate)
-    with fetching(memory.pictures, lambda step: [0, N - 1]) as tell:
+    with prefetch(memory.pictures, lambda step: [0, N - 1]) as tell:
         tell(0)
         assert moody.asked.wait(200)  # the server has begun its response, and does not finish
     assert not list(tmp_path.glob("[!.]*.tar"))
@@ -669,7 +669,7 @@ def test_fetching_stops_in_the_middle_of_a_shard_and_leaves_nothing(packed: Path
 
 def test_what_cannot_be_fetched_ahead_is_reported_to_who_wants_it(packed: Path, tmp_path: Path) -> None:
     memory, moody = _streamed(packed, tmp_path, *["gone"] * 99)
-    with fetching(memory.pictures, lambda step: [0]) as tell:
+    with prefetch(memory.pictures, lambda step: [0]) as tell:
         tell(0)
         assert moody.asked.wait(200)
     with pytest.raises(TrainingError, match="connection reset"):
@@ -678,7 +678,7 @@ def test_what_cannot_be_fetched_ahead_is_reported_to_who_wants_it(packed: Path, 
 
 def test_after_a_shard_that_cannot_be_fetched_the_next_ones_still_come(packed: Path, tmp_path: Path) -> None:
     memory, moody = _streamed(packed, tmp_path, *["gone"] * TRIES)
-    with fetching(memory.pictures, lambda step: [0, N - 1]) as tell:
+    with prefetch(memory.pictures, lambda step: [0, N - 1]) as tell:
         tell(0)
         while not list(tmp_path.glob("[!.]*.tar")):  # one that is still being written has a dot before its name
             time.sleep(0.005)  # ends, or pytest's own limit ends it

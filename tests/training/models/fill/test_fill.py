@@ -22,6 +22,7 @@ from rotopaint_ai.stage import burnt_seams
 from rotopaint_ai.stage.shot_folder import SeamFrame
 from rotopaint_ai.training.models.fill import strips, task
 from rotopaint_ai.training.pack.network import TrainOptions, deliver, find_network
+from rotopaint_ai.training.trainer.config import override
 from rotopaint_ai.training.trainer.task import NETWORKS
 from rotopaint_ai.training.trainer.trainer import Trainer
 from scripts import fit_relight as table
@@ -267,3 +268,8 @@ def _write_fill(path: Path, n_channels: int) -> None:
     node = onnx.helper.make_node("MatMul", ["strip", "w"], ["answer"])
     graph = onnx.helper.make_graph([node], "fill", [given], [made], [onnx.numpy_helper.from_array(weights, "w")])
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10), path)
+
+
+def test_older_recipes_count_synthetic_seams_by_their_old_name() -> None:
+    assert override(task.FillConfig(), ["made_up=5"]).synthetic == 5
+    assert override(task.FillConfig(), ["synthetic=5"]).synthetic == 5

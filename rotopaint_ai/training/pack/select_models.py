@@ -57,8 +57,8 @@ class Fold:
 
 
 def split_folds(
-    learn_NLC: npt.NDArray[np.floating],
-    held_NLC: npt.NDArray[np.floating],
+    train_NLC: npt.NDArray[np.floating],
+    val_NLC: npt.NDArray[np.floating],
     mirror: Sequence[int] | None,
     *,
     joins: bool,
@@ -69,13 +69,13 @@ def split_folds(
     also knows the validation poses; a prior selected with a model that lacks them would be too weak. Empty if the
     training samples alone are too few, because the evaluated pack is built from them. `mirror` as in `fit_head`.
     """
-    if not has_head(learn_NLC, mirror):
+    if not has_head(train_NLC, mirror):
         return ()
-    whole = np.arange(len(held_NLC))
-    runs = np.array_split(whole, min(_FOLDS, len(held_NLC))) if joins else [whole]
+    whole = np.arange(len(val_NLC))
+    runs = np.array_split(whole, min(_FOLDS, len(val_NLC))) if joins else [whole]
 
     def head_without(rows: npt.NDArray[np.intp]) -> DeformableModel | None:
-        return fit_head(np.concatenate([learn_NLC, np.delete(held_NLC, rows, axis=0)]), mirror)
+        return fit_head(np.concatenate([train_NLC, np.delete(val_NLC, rows, axis=0)]), mirror)
 
     with ThreadPoolExecutor(n_cores()) as pool:  # numpy releases the GIL
         heads = list(pool.map(head_without, runs))

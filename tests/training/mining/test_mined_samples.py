@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rotopaint_ai.training.mining.samples import clear_dataset, remove_pictures
+from rotopaint_ai.training.mining.mined_samples import clear_dataset, remove_pictures
 
 
 def _mined(folder: Path) -> set[str]:
