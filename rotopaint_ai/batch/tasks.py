@@ -66,7 +66,7 @@ def tasks_of(shot: JobShot, open_pack: Callable[[str | None], Pack] = load_pack)
         frames, _ = choose_frames(plate, job.frames)
         CropKeys.parse(job.crops, first_frame=frames[0])
         given = _facts_digest(
-            [summarise(frames), _plate_print(plate, frames), dict(open_pack(job.model).card["files"])]
+            [summarise(frames), _plate_fingerprint(plate, frames), dict(open_pack(job.model).card["files"])]
         )
     build = build_digest()
     track = BatchTask(shot, "track", given=given, build=build)
@@ -82,7 +82,7 @@ def build_digest() -> str:
     return _facts_digest([__version__, code_digest()])
 
 
-def _plate_print(plate: Plate, frames: Sequence[int]) -> str:
+def _plate_fingerprint(plate: Plate, frames: Sequence[int]) -> str:
     """A hash that changes when plates are rendered again; times in whole seconds, because disks differ in precision."""
     facts = [path.stat() for path in dict.fromkeys(map(plate.path_of, frames))]
     return _facts_digest([(fact.st_size, int(fact.st_mtime)) for fact in facts])

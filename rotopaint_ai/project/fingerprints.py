@@ -34,13 +34,15 @@ class PaintFingerprints:
         heads = {shape.name: _seam_head(shape, state.seam(shape.name)) for shape in seams}
         away = tuple(shape for shape in document.shapes if shape.subtract)
         there = (frame for frame in frames if document.first_frame <= frame <= document.last_frame)
-        return {frame: self._frame_print(seams, heads, away, state.strokes.get(frame, ()), frame) for frame in there}
+        return {
+            frame: self._frame_fingerprint(seams, heads, away, state.strokes.get(frame, ()), frame) for frame in there
+        }
 
     def stale(self, state: State, frames: Iterable[int], painted: Mapping[int, str]) -> list[int]:
         """Frames whose fingerprint in `painted` differs from that of the state, or is missing."""
         return [frame for frame, each in self.of(state, frames).items() if painted.get(frame) != each]
 
-    def _frame_print(
+    def _frame_fingerprint(
         self,
         seams: Iterable[RotoShape],
         heads: Mapping[str, bytes],

@@ -82,8 +82,8 @@ def compare(known: Mapping[int, FileFacts], paths: Mapping[int, Path]) -> FileMa
 def compared_facts(known: Mapping[int, FileFacts], frames: Iterable[int]) -> dict[int, FileFacts]:
     """The known facts of the few frames to compare, those with a fingerprint."""
     there = set(frames)
-    with_print = [frame for frame, facts in sorted(known.items()) if facts[3] and frame in there]
-    return {frame: known[frame] for frame in witnesses(with_print)}
+    with_fingerprint = [frame for frame, facts in sorted(known.items()) if facts[3] and frame in there]
+    return {frame: known[frame] for frame in witnesses(with_fingerprint)}
 
 
 def _is_known(facts: FileFacts, path: Path | None) -> bool | None:

@@ -22,60 +22,60 @@ from .conftest import FRAMES, move_points
 
 
 @pytest.fixture
-def prints() -> PaintFingerprints:
+def fingerprints() -> PaintFingerprints:
     return PaintFingerprints()
 
 
 @pytest.fixture
-def fresh(session: ShotSession, prints: PaintFingerprints) -> dict[int, str]:
+def fresh(session: ShotSession, fingerprints: PaintFingerprints) -> dict[int, str]:
     """A clean plate that is up to date."""
-    return prints.of(session.state, FRAMES)
+    return fingerprints.of(session.state, FRAMES)
 
 
 def test_a_moved_seam_makes_its_frame_stale_and_an_eye_does_not(
-    session: ShotSession, prints: PaintFingerprints, fresh: dict[int, str]
+    session: ShotSession, fingerprints: PaintFingerprints, fresh: dict[int, str]
 ) -> None:
     state = session.state
     assert state.document is not None
-    assert prints.stale(state, FRAMES, fresh) == []
+    assert fingerprints.stale(state, FRAMES, fresh) == []
     moved = move_points(state.document, "seam", [1002], {1}, 0.5, 0)
-    assert prints.stale(replace(state, document=moved), FRAMES, fresh) == [1002]
+    assert fingerprints.stale(replace(state, document=moved), FRAMES, fresh) == [1002]
     eye = move_points(state.document, "eye", [1002], {1}, 5, 0)
-    assert prints.stale(replace(state, document=eye), FRAMES, fresh) == []
+    assert fingerprints.stale(replace(state, document=eye), FRAMES, fresh) == []
 
 
 def test_settings_and_width_make_every_frame_stale(
-    session: ShotSession, prints: PaintFingerprints, fresh: dict[int, str]
+    session: ShotSession, fingerprints: PaintFingerprints, fresh: dict[int, str]
 ) -> None:
     state = session.state
     assert state.document is not None
     for settings in (SeamSettings(grain=0.5), SeamSettings(strength=0.9), SeamSettings(method="two-bank")):
-        assert prints.stale(replace(state, seams={"seam": settings}), FRAMES, fresh) == list(FRAMES)
-    assert prints.stale(replace(state, seams={"seam": SeamSettings()}), FRAMES, fresh) == []
+        assert fingerprints.stale(replace(state, seams={"seam": settings}), FRAMES, fresh) == list(FRAMES)
+    assert fingerprints.stale(replace(state, seams={"seam": SeamSettings()}), FRAMES, fresh) == []
     wide = edit.set_seam(state.document, "seam", width_px=9.0)
-    assert prints.stale(replace(state, document=wide), FRAMES, fresh) == list(FRAMES)
+    assert fingerprints.stale(replace(state, document=wide), FRAMES, fresh) == list(FRAMES)
 
 
 def test_hiding_a_seam_makes_its_paint_stale(
-    session: ShotSession, prints: PaintFingerprints, fresh: dict[int, str]
+    session: ShotSession, fingerprints: PaintFingerprints, fresh: dict[int, str]
 ) -> None:
     state = session.state
     assert state.document is not None
     hidden = edit.set_visible(state.document, "seam", [1003], False)
-    assert prints.stale(replace(state, document=hidden), FRAMES, fresh) == [1003]
+    assert fingerprints.stale(replace(state, document=hidden), FRAMES, fresh) == [1003]
 
 
 def test_touch_up_makes_its_frame_stale_where_no_seam_is_seen_too(
-    session: ShotSession, prints: PaintFingerprints, fresh: dict[int, str]
+    session: ShotSession, fingerprints: PaintFingerprints, fresh: dict[int, str]
 ) -> None:
     stroke = (Stroke(((20.0, 20.0),), 3, 0),)
     touched = replace(session.state, strokes={1002: stroke})
-    assert prints.stale(touched, FRAMES, fresh) == [1002]
+    assert fingerprints.stale(touched, FRAMES, fresh) == [1002]
     assert touched.document is not None
     hidden = replace(touched, document=edit.set_visible(touched.document, "seam", [1002], False))
     bare = replace(hidden, strokes={})
-    assert prints.stale(hidden, FRAMES, prints.of(bare, FRAMES)) == [1002]
-    assert prints.stale(bare, FRAMES, prints.of(hidden, FRAMES)) == [1002]
+    assert fingerprints.stale(hidden, FRAMES, fingerprints.of(bare, FRAMES)) == [1002]
+    assert fingerprints.stale(bare, FRAMES, fingerprints.of(hidden, FRAMES)) == [1002]
 
 
 def test_a_job_that_was_cut_off_leaves_its_frames_stale(session: ShotSession) -> None:

@@ -76,7 +76,7 @@ def test_a_run_goes_on_only_where_one_of_the_same_frames_was_begun(session: Shot
 @pytest.mark.parametrize("is_own", [True, False], ids=["run in the panel", "run outside"])
 def test_frames_that_were_not_run_stay_as_they_were(session: ShotSession, out: Path, is_own: bool) -> None:
     session.start_project(out / "shot.rotopaint", read_run_results(out))
-    painted = dict(session.painting.painted_prints)
+    painted = dict(session.painting.painted_fingerprints)
     session.review.mark([1006], "accepted")
     session.set_span((1002, 1003))
     if is_own:
@@ -95,7 +95,7 @@ def test_frames_that_were_not_run_stay_as_they_were(session: ShotSession, out: P
     assert session.document.shape("seam").width_px == 4.0  # of the shot: two frames do not change it
     assert [session.run.error_at(frame) for frame in FRAMES] == [0.2, 7.0, 6.0, 1.0, float("inf")]
     assert session.stale_frames() == []  # the run has painted what it found, the others show what they showed
-    assert {f: each for f, each in session.painting.painted_prints.items() if f not in (1002, 1003)} == {
+    assert {f: each for f, each in session.painting.painted_fingerprints.items() if f not in (1002, 1003)} == {
         f: each for f, each in painted.items() if f not in (1002, 1003)
     }
     assert session.edits.undo() == "run"

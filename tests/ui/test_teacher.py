@@ -113,7 +113,7 @@ def test_what_teach_expects_is_known_when_the_shot_is_opened_again(
     qtbot: QtBot, shot: Panel, facts: PlateFacts, out: Path
 ) -> None:
     shot.session.start_project()
-    shot.session.keep_run()
+    shot.session.store_run()
     before = dict(shot.session.run.errors[1002])
     qtbot.keyClick(shot.canvas, K.Key_T, CTRL)
     qtbot.waitUntil(lambda: taught(shot), timeout=60_000)
@@ -133,7 +133,7 @@ def test_an_undone_teach_leaves_no_expected_errors_after_reopening(
     """The key at 1002 comes from an earlier spread, so it does not show that Teach's keys are still there."""
     session = shot.session
     session.start_project()
-    session.keep_run()
+    session.store_run()
     document = session.state.document
     assert document is not None
     seam = document.shape("seam")

@@ -15,7 +15,7 @@ from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.inspector.seam_tab import SeamTab
 from rotopaint_ui.session.project_file import ProjectFile
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.tools.select import select_under
+from rotopaint_ui.tools.select_tool import select_under
 from rotopaint_ui.tools.toolbox import MouseEvent, ReshapeTool
 from rotopaint_ui.viewer.canvas import Canvas
 

@@ -67,7 +67,7 @@ class ResultHandlers(QObject):
         services, widgets, session = self._services, self._widgets, self._services.session
         session.keep_version()
         if not is_run:
-            services.opening.keep(results)
+            services.opening.store(results)
             self._memory.restore()
         speed = "" if session.run.ms_per_frame is None else f", {session.run.ms_per_frame:.0f} ms/frame"
         device = f"{session.run.device}{speed}" if session.run.device else ""

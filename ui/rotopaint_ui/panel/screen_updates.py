@@ -85,7 +85,7 @@ class ScreenUpdates(QObject):
         if widgets.inspector.currentWidget() is widgets.inspector.seam and not session.edits.is_dragging:
             widgets.inspector.seam.show_stale(
                 session.stale_frames(),
-                len(session.painting.painted_prints),
+                len(session.painting.painted_fingerprints),
                 services.jobs.kind == CLEAN_JOB,
                 session.wanted_frames if session.span is not None else None,
             )

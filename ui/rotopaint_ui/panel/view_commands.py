@@ -102,7 +102,7 @@ class ViewCommands:
         """Show the difference between the preview and the last rendered clean plate, or return to the previous view."""
         actions, canvas, services = self._widgets.actions, self._widgets.canvas, self._services
         on, frame = actions["difference_last"].isChecked(), services.session.frame
-        if on and not services.session.painting.painted_prints:
+        if on and not services.session.painting.painted_fingerprints:
             self._say("No clean plate was rendered yet: there is nothing to compare with")
             actions["difference_last"].setChecked(False)
             return

@@ -54,9 +54,9 @@ class Lesson:
         gate = ["--against", self.start, "--split", "val", "--json", str(self.verdict)]
         return [
             _probe_step(),
-            LessonStep("Mining", _MINING_MIN, _engine_words("mine", *sources, "--out", data, "--events")),
-            LessonStep("Training", self.minutes, _engine_words("train", data, "--out", pack, *how)),
-            LessonStep("Comparing", _GATE_MIN, _engine_words("evaluate", pack, data, *gate)),
+            LessonStep("Mining", _MINING_MIN, _engine_command("mine", *sources, "--out", data, "--events")),
+            LessonStep("Training", self.minutes, _engine_command("train", data, "--out", pack, *how)),
+            LessonStep("Comparing", _GATE_MIN, _engine_command("evaluate", pack, data, *gate)),
         ]
 
     def outcome(self, code: int, complaint: str) -> str:
@@ -78,7 +78,7 @@ class LessonOfShot:
     def steps(self) -> list[LessonStep]:
         """The step that trains a pack on the shot."""
         how = ["--recipe", "shot", "--out", str(self.pack), "--init", self.start, "--events"]
-        return [_probe_step(), LessonStep("Learning", _SHOT_MIN, _engine_words("train", str(self.project), *how))]
+        return [_probe_step(), LessonStep("Learning", _SHOT_MIN, _engine_command("train", str(self.project), *how))]
 
     def outcome(self, code: int, complaint: str) -> str | None:
         """The end of training, with the new pack or None."""
@@ -237,7 +237,7 @@ def _read_verdict(path: Path) -> Sequence[Mapping[str, Any]] | None:
     return gate if isinstance(gate, list) else None
 
 
-def _engine_words(*words: str) -> tuple[str, ...]:
+def _engine_command(*words: str) -> tuple[str, ...]:
     return ("-m", "rotopaint_ai", *words)
 
 

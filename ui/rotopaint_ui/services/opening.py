@@ -47,8 +47,8 @@ class Opening(QObject):
         self._is_relinking = self._is_own = False
         self._looking = BackgroundTask(self)
         self._looking.done.connect(self._take_witnesses)
-        self._beat = QTimer(self, interval=BEAT_MS)
-        self._beat.timeout.connect(session.heartbeat)
+        self._heartbeat = QTimer(self, interval=BEAT_MS)
+        self._heartbeat.timeout.connect(session.heartbeat)
         frame_cache.opened.connect(self._take_facts)
 
     def open_plate(self, choice: PlateChoice, out: Path | None = None, crop: tuple[int, CropBox] | None = None) -> None:
@@ -82,7 +82,7 @@ class Opening(QObject):
             return
         self.choice = None  # that of the shot before
         self.waits.emit(path.stem)
-        self._beat.start()
+        self._heartbeat.start()
         if place.source is None:
             self.message_sent.emit(f"{path.name}: its plate was never noted; File, Relink the plate", "trouble")
             return
@@ -112,7 +112,7 @@ class Opening(QObject):
         """The text of a plate's error, with advice where a project waits for the plate."""
         return f"{text}. File, Relink the plate tells where it lies now" if self._session.project.awaits_plate else text
 
-    def keep(self, results: Results | None) -> None:
+    def store(self, results: Results | None) -> None:
         """Store every step in the project file from now on; called after the results of an earlier run were read."""
         session = self._session
         if session.project.path is None:
@@ -121,7 +121,7 @@ class Opening(QObject):
             except (RotopaintError, OSError) as error:
                 session.project.go_without(f"Not kept in a project: {error}")
                 self.message_sent.emit(str(session.project.trouble), "trouble")
-        self._beat.start()
+        self._heartbeat.start()
         plate = session.plate
         if plate is not None and session.project.path is not None and not session.project.is_read_only:
             self._looking.start(lambda: (plate, look_at_witnesses(plate)))
@@ -138,7 +138,7 @@ class Opening(QObject):
 
     def shut_down(self) -> None:
         """Close the project file."""
-        self._beat.stop()
+        self._heartbeat.stop()
         self._looking.wait()
         self._session.close()
 

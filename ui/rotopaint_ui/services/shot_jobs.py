@@ -64,7 +64,7 @@ class ShotJobs(QObject):
         self._outcome = ""
         self._why = ""  # the last job was not begun
         self._n_painted = 0
-        self._came: list[int] = []  # frames that the run under way has painted
+        self._arrived_frames: list[int] = []  # frames that the run under way has painted
         self._known = session.runs.record  # the run record before the current run
         self._handed: tempfile.TemporaryDirectory[str] | None = None  # path of the document whose mattes are drawn
         self._reading = BackgroundTask(self)
@@ -214,7 +214,7 @@ class ShotJobs(QObject):
             self._refuse_job(str(error))
             return False
         self._session.flush()
-        self._kind, self._came, self._n_painted = kind, [], 0
+        self._kind, self._arrived_frames, self._n_painted = kind, [], 0
         self.message_sent.emit(_BEGINS[kind], "plain")
         self.progressed.emit(0, 0, "")
         self.worker.start(engine, words)
@@ -240,7 +240,7 @@ class ShotJobs(QObject):
         elif event == "frame" and "frame" in facts:
             if self._kind == CLEAN:
                 self._session.runs.take_visibility(facts)
-            self._take_frame(int(facts["frame"]))
+            self._handle_frame(int(facts["frame"]))
         elif event == "progress" and "done" in facts:
             self.progressed.emit(int(facts["done"]), int(facts["total"]), _run_note(facts))
         elif event == "note":
@@ -253,12 +253,12 @@ class ShotJobs(QObject):
             self.device.emit(str(facts.get("device", "")))
             self.message_sent.emit(f"{facts.get('total', '?')} frames with {facts.get('pack', 'the pack')}", "plain")
 
-    def _take_frame(self, frame: int) -> None:
+    def _handle_frame(self, frame: int) -> None:
         if self._kind == CLEAN:
             self._n_painted += 1
             self._session.painting.take_frame(frame)
         elif self._kind == RUN:
-            self._came.append(frame)
+            self._arrived_frames.append(frame)
             self._show_soon()
         if self._kind in (RUN, CLEAN):
             self.painted.emit(frame)
@@ -276,10 +276,10 @@ class ShotJobs(QObject):
             self.read_results()
             return
         if kind == RUN:
-            self._keep_what_came()
+            self._keep_arrived_frames()
         if kind == CLEAN:
             self._session.painting.end()
-            self._session.keep_run()
+            self._session.store_run()
             text = f"Painted {self._n_painted} frame{'' if self._n_painted == 1 else 's'}" if text == "Done" else text
         if kind == RIG and text == "Done" and out is not None:
             text = f"W wipes to the frames without the rig, in {out / RIG_FOLDER / CLEAN_NAME}"
@@ -289,7 +289,7 @@ class ShotJobs(QObject):
             self.drew.emit(is_done and text == "Done", text)
         self.ended.emit(kind, is_done)
 
-    def _keep_what_came(self) -> None:
+    def _keep_arrived_frames(self) -> None:
         """After a stopped first run: keep its frames for review and correction; Run continues with the others."""
         session = self._session
         session.runs.show_live()
@@ -297,14 +297,14 @@ class ShotJobs(QObject):
         if session.state.document is not None:
             session.run = self._known  # the shapes are unchanged, so the old record belongs to them
         session.runs.end_live()
-        session.painting.forget(self._came)  # they show the run's shapes, which are not the shot's
+        session.painting.forget(self._arrived_frames)  # they show the run's shapes, which are not the shot's
         if came is not None and session.state.document is None and any(shape.keys for shape in came.shapes):
             session.edits.push(
                 "stopped run", replace(session.state, document=came, predicted=without_manual_edits(came))
             )
-            session.painting.note(self._came, session.state)
+            session.painting.note(self._arrived_frames, session.state)
             session.notify()
-            session.keep_run()
+            session.store_run()
 
     def _take_results(self, results: Results) -> None:
         """Take the results that were read: an earlier run's, or those of the run that has just ended."""

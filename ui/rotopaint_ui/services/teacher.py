@@ -63,7 +63,7 @@ class Teacher(QObject):
         self._what = TEACH  # the current task
         self._lesson: tuple[PlateChoice, Path] | None = None  # the plate that is learned from, and the new pack
         self._asked: State | None = None
-        self._came: TaughtKeys | None = None
+        self._arrived_keys: TaughtKeys | None = None
         self._offered: tuple[RotoDocument, str] | None = None  # the models' document, and the shape that was offered
         self._marked: frozenset[int] = frozenset()  # frames whose marks are those that teaching made last
         self._used: dict[str, frozenset[int]] = {}  # corrected frames of the last time each task was done
@@ -238,7 +238,7 @@ class Teacher(QObject):
         self._marked = frozenset(frame for frame in self._marked if marks.get(frame) == "needs work")
 
     def _end(self) -> None:
-        self._asked = self._came = None
+        self._asked = self._arrived_keys = None
         self._rest.stop()
         self.ended.emit()
 
@@ -248,12 +248,12 @@ class Teacher(QObject):
         if taught is None:
             self._end()  # the engine has said why
             return
-        self._came = taught
+        self._arrived_keys = taught
         self._merge_answer()
 
     def _merge_answer(self) -> None:
         """Merge the answer into the current shot, once no drag is in progress."""
-        session, asked, taught = self._session, self._asked, self._came
+        session, asked, taught = self._session, self._asked, self._arrived_keys
         if asked is None or taught is None:
             return
         if session.edits.has_gesture or session.runs.is_live:
@@ -281,7 +281,7 @@ class Teacher(QObject):
         if self._what == LEARN and self._lesson is not None and before.predicted is not None:
             predicted = with_model_keys(before.predicted, keys)
             after = replace(after, predicted=predicted)
-            session.project.keep_learnt(predicted)
+            session.project.store_learnt(predicted)
             session.take_expected(taught.errors)
         else:
             session.take_taught(before.document, keys, taught.errors)

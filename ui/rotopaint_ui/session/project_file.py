@@ -187,11 +187,11 @@ class ProjectFile:
 
     # --- notes
 
-    def keep_run(self, run: RunRecord) -> None:
+    def store_run(self, run: RunRecord) -> None:
         """Store the run record of the shot."""
         self._write_note(lambda project: project.set_note("run", run_record.to_json(run)))
 
-    def keep_face_run(self, face: str, run: RunRecord) -> None:
+    def store_face_run(self, face: str, run: RunRecord) -> None:
         """Store the run record of a face that is set aside."""
         self._write_note(lambda project: project.set_note(f"run {face}", run_record.to_json(run)))
 
@@ -200,7 +200,7 @@ class ProjectFile:
         known = None if self._store is None else self._idle().note(f"run {face}")
         return RunRecord() if known is None else run_record.from_json(known)
 
-    def keep_taught(self, run: RunRecord, taught: RunRecord, moved: Mapping[str, Sequence[int]]) -> None:
+    def store_taught(self, run: RunRecord, taught: RunRecord, moved: Mapping[str, Sequence[int]]) -> None:
         """Store Teach's expected errors, and the frames of each shape that it moved."""
         note = {"of": _errors_digest(run), "run": run_record.to_json(taught), "moved": dict(moved)}
         self._write_note(lambda project: project.set_note("taught run", note))
@@ -217,16 +217,16 @@ class ProjectFile:
         except (AttributeError, KeyError, TypeError, ValueError, ProjectError):
             return None  # the run's own errors are shown
 
-    def keep_shapes(self, path: Path | None) -> None:
+    def store_shapes(self, path: Path | None) -> None:
         """Store the identity of our shapes file, to recognise a file that another run has written since."""
         if path is not None:
             self._write_note(lambda project: project.set_note("shapes", _shapes_digest(path)))
 
-    def keep_painted(self, painted: Mapping[int, str]) -> None:
-        """Keep the fingerprints of the frames whose clean plates are on disk."""
+    def store_painted(self, painted: Mapping[int, str]) -> None:
+        """Store the fingerprints of the frames whose clean plates are on disk."""
         self._write_note(lambda project: project.set_note("painted", {str(f): each for f, each in painted.items()}))
 
-    def keep_learnt(self, predicted: RotoDocument) -> None:
+    def store_learnt(self, predicted: RotoDocument) -> None:
         """Store the predictions of the pack that was trained on the shot; they replace the models' predictions."""
         digest = _document_digest(predicted)
         self._write_note(lambda project: project.set_note("learnt", digest))
@@ -236,7 +236,7 @@ class ProjectFile:
         known = None if self._store is None else self._idle().note("learnt")
         return known is not None and known == _document_digest(predicted)
 
-    def keep_view(self, view: Mapping[str, Any]) -> None:
+    def store_view(self, view: Mapping[str, Any]) -> None:
         """Store the view of the shot as JSON values, if it has changed."""
         if view and view != self._view and not self._awaits_plate:
             self._view = dict(view)

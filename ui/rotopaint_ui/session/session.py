@@ -80,12 +80,12 @@ class ShotSession:
         self.project = ProjectFile(self.say)
         self.edits = EditStack(self.notify, self.say)
         self.edits.moved.append(self._follow_names)
-        self.runs = ShotRuns(self.edits, self.notify, self.keep_run)
+        self.runs = ShotRuns(self.edits, self.notify, self.store_run)
         self.review = ReviewState(self.edits, self.runs, self.project.refuses, self.notify)
         self.names = ShapeNames(self.edits, lambda: not (self.runs.is_live or self.project.refuses()), self.say)
         self.seams = SeamEdits(self.edits)
-        self.painting = Painting(self.project.keep_painted)
-        self.shapes_file = ShapesFile(lambda: self.state.document, self.project.keep_shapes, self.say)
+        self.painting = Painting(self.project.store_painted)
+        self.shapes_file = ShapesFile(lambda: self.state.document, self.project.store_shapes, self.say)
         self.corrections = CorrectionEdits(
             self.edits,
             hold_of=self.hold_frames,
@@ -205,18 +205,18 @@ class ShotSession:
             return False
         if after == before:
             return False
-        fresh = set(self.painting.painted_prints) - set(self.stale_frames())
+        fresh = set(self.painting.painted_fingerprints) - set(self.stale_frames())
         self._follow_names(before, after)
         self.selection = Selection()
         if before.face:
             self.runs.remember(before)
-            self.project.keep_face_run(before.face, self.runs.record)
+            self.project.store_face_run(before.face, self.runs.record)
             known = self.project.face_run(after.face)
             # Keep the holds, which belong to the plate and not to a run.
             self.run = known if known != RunRecord() else RunRecord(held=self.runs.record.held)
         self.edits.push("choose face" if before.face else "name face", after)
         self.painting.note(sorted(fresh), after)  # the same paint under other names
-        self.keep_run()
+        self.store_run()
         return True
 
     def _follow_names(self, before: State, after: State) -> None:
@@ -345,7 +345,7 @@ class ShotSession:
             path = default_project(self.plate, self.out)
         if path is None:
             return
-        shown, run, painted = self.state, self.runs.record, self.painting.painted_prints
+        shown, run, painted = self.state, self.runs.record, self.painting.painted_fingerprints
         is_there = path.exists()
         opened = self._read_project(path) if is_there else self.project.create(path, shown)
         if is_there and opened.run == RunRecord():  # else the project knows more than the last run
@@ -354,7 +354,7 @@ class ShotSession:
         if results is not None:
             self.shapes_file.take(results.document)  # we have read it; what another program writes is what comes later
         if not is_there:
-            self.project.keep_painted(painted)
+            self.project.store_painted(painted)
         if self.plate is not None:
             self.project.join(self.plate, self.out)
         if is_there:
@@ -388,7 +388,7 @@ class ShotSession:
         if path is not None and results is not None and results.document is not None and not self.project.is_ours(path):
             if results.document != self.state.document:
                 self.take_run(results)
-            self.keep_run()
+            self.store_run()
 
     def relink(self, plate: PlateFacts) -> None:
         """Set a new place for the project's plate. Raises PlateError where it is a different plate."""
@@ -399,7 +399,7 @@ class ShotSession:
     def heartbeat(self) -> None:
         """Renew the project's lock and repeat failed writes; called every 20 seconds."""
         if not self.edits.has_gesture:
-            self.project.keep_view(self.looked_at())
+            self.project.store_view(self.looked_at())
             self.project.heartbeat(self.state)
 
     def flush(self) -> None:
@@ -421,7 +421,7 @@ class ShotSession:
             listener()
 
     def _close_project(self) -> None:
-        self.project.keep_view(self.looked_at())
+        self.project.store_view(self.looked_at())
         self.project.close(self.state)
 
     def _forget_view(self) -> None:
@@ -490,7 +490,7 @@ class ShotSession:
             edited = merge_run.with_earlier_predictions(edited, results.document, before.predicted)
         self.edits.push("run", merge_run.merge_run(before, results.document, asked, edited=edited))
         self._note_run(results, before, asked)
-        self.keep_run()
+        self.store_run()
         if before.document is not None and self.corrections.live is not None:
             self.corrections.carry_on(before.document, None if self._is_whole(asked, before.document) else asked)
         if self.shapes_file.is_saved and not self.project.is_read_only:
@@ -512,18 +512,18 @@ class ShotSession:
         """Set the expected errors of the next predictions; undo restores the old ones with the old predictions."""
         self.runs.remember(self.state)
         self.run = self.runs.record.with_errors(errors)
-        self.keep_run()
+        self.store_run()
 
     def take_taught(self, before: RotoDocument, keys: Keys, errors: Mapping[str, Mapping[int, float]]) -> None:
         """Set the expected errors of Teach's curves, and store them in the project."""
         self.runs.take_taught(before, keys, errors)
         if (taught := self.runs.teach_effect) is not None:
-            self.project.keep_taught(self.runs.record, *taught)
+            self.project.store_taught(self.runs.record, *taught)
 
-    def keep_run(self) -> None:
+    def store_run(self) -> None:
         """Store the run record in the project, and the identity of the shapes file that belongs to it."""
-        self.project.keep_run(self.runs.record)
-        self.project.keep_shapes(self.shapes_file.path)
+        self.project.store_run(self.runs.record)
+        self.project.store_shapes(self.shapes_file.path)
 
     def stale_frames(self) -> list[int]:
         """Frames whose clean plate on disk is out of date or missing."""

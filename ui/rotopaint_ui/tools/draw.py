@@ -14,7 +14,7 @@ from rotopaint_ui.tools.base import REACH_PX, MouseEvent
 from rotopaint_ui.tools.drag_path import DragPath
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import point_grip_at
-from rotopaint_ui.tools.select import SelectTool
+from rotopaint_ui.tools.select_tool import SelectTool
 from rotopaint_ui.tools.shape_actions import LEAST_POINTS, add_drawn
 
 _BACK = (Qt.Key.Key_Backspace, Qt.Key.Key_Delete)

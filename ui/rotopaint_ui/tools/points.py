@@ -10,7 +10,7 @@ from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import MouseEvent
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import curve_at, point_grip_at, shape_at
-from rotopaint_ui.tools.select import SelectTool, add_point_under
+from rotopaint_ui.tools.select_tool import SelectTool, add_point_under
 
 
 class PointsTool:

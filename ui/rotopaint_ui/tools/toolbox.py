@@ -12,7 +12,7 @@ from rotopaint_ui.tools.edit_context import EditContext, EditReach
 from rotopaint_ui.tools.landmark import LandmarkTool
 from rotopaint_ui.tools.points import PointsTool
 from rotopaint_ui.tools.reshape import ReshapeTool
-from rotopaint_ui.tools.select import SelectTool
+from rotopaint_ui.tools.select_tool import SelectTool
 from rotopaint_ui.tools.transform import TransformTool
 from rotopaint_ui.tools.width import WidthTool
 

@@ -19,7 +19,7 @@ from rotopaint_ui.tools.drag_path import DragPath, DragTool
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.layer_actions import pivot_of, pivot_within, preview_pose, shifted_pose, turned_pose
 from rotopaint_ui.tools.pick import shape_at
-from rotopaint_ui.tools.select import choose_shape
+from rotopaint_ui.tools.select_tool import choose_shape
 
 HandlePart = Literal["move", "scale", "rotate", "pivot"]
 _AIR_PX = 12.0  # between the points and the box
@@ -28,7 +28,7 @@ _SNAP_DEGREES = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class GrabbedHandle:
     """The part of the box that is grabbed; for `scale` the edge or corner, as -1, 0 or 1 across and down."""
 
     part: HandlePart
@@ -46,7 +46,7 @@ class TransformTool(DragTool):
         super().__init__(context)
         self._pivot: tuple[float, float] | None = None  # set by hand; otherwise the middle of the box
         self._pivot_of: object = None
-        self._hold: Hold | None = None
+        self._grabbed: GrabbedHandle | None = None
         self._box = QRectF()
         self._layer: Layer | None = None  # the group that is dragged, at the start of the drag
         self._fixed = 0.0, 0.0  # the fixed point of the drag
@@ -54,25 +54,25 @@ class TransformTool(DragTool):
     @property
     def is_busy(self) -> bool:
         """Whether points are being transformed."""
-        return super().is_busy and self._hold is not None and self._hold.part != "pivot"
+        return super().is_busy and self._grabbed is not None and self._grabbed.part != "pivot"
 
     def press(self, mouse: MouseEvent) -> None:
         """Grab the box, or select the shape under the mouse."""
-        self._hold = self._hold_at(mouse)
-        if self._hold is None:
+        self._grabbed = self._grabbed_handle_at(mouse)
+        if self._grabbed is None:
             choose_shape(self._context, shape_at(self._context, mouse), mouse)
             return
-        self._path = DragPath(mouse, has_axis=self._hold.part == "move")
+        self._path = DragPath(mouse, has_axis=self._grabbed.part == "move")
         self._box = self._plate_box() or QRectF()
 
     def drag(self, mouse: MouseEvent) -> None:
         """Transform the points, or move the pivot."""
-        if self._path is None or self._hold is None:
+        if self._path is None or self._grabbed is None:
             return
         had_begun = self._path.has_begun
         if not self._path.go(mouse):
             return
-        if self._hold.part == "pivot":
+        if self._grabbed.part == "pivot":
             self._pivot, self._pivot_of = self._path.place, self._session.selection
             return
         layer = self._context.layer
@@ -82,11 +82,11 @@ class TransformTool(DragTool):
                 return
             what = "points" if layer is None else "group"
             self._layer, self._fixed = layer, self._pivot_place()
-            self._session.edits.begin(f"{self._hold.part} {what}")
+            self._session.edits.begin(f"{self._grabbed.part} {what}")
         if self._layer is not None:
-            preview_pose(self._context, self._layer, self._pose(self._layer, self._hold, self._path))
+            preview_pose(self._context, self._layer, self._pose(self._layer, self._grabbed, self._path))
             return
-        affine, chosen = self._affine(self._hold, self._path), self._context.chosen_by_shape
+        affine, chosen = self._affine(self._grabbed, self._path), self._context.chosen_by_shape
         moves = {name: partial(edit_transform.transform, affine=affine, indices=own) for name, own in chosen.items()}
         self._context.preview_shapes(moves)
 
@@ -105,17 +105,17 @@ class TransformTool(DragTool):
 
     def _let_go(self) -> None:
         super()._let_go()
-        self._hold = None
+        self._grabbed = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """The cursor for the action of a press."""
-        hold = self._hold_at(mouse)
-        if hold is None:
+        grabbed = self._grabbed_handle_at(mouse)
+        if grabbed is None:
             return Qt.CursorShape.PointingHandCursor if shape_at(self._context, mouse) else Qt.CursorShape.ArrowCursor
-        if hold.part == "scale":
-            return _SCALE_CURSORS[abs(hold.across), abs(hold.down), hold.across * hold.down]
+        if grabbed.part == "scale":
+            return _SCALE_CURSORS[abs(grabbed.across), abs(grabbed.down), grabbed.across * grabbed.down]
         shapes = {"move": Qt.CursorShape.SizeAllCursor, "rotate": Qt.CursorShape.OpenHandCursor}
-        return shapes.get(hold.part, Qt.CursorShape.CrossCursor)
+        return shapes.get(grabbed.part, Qt.CursorShape.CrossCursor)
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """Draw the box, its handles and the pivot."""
@@ -158,48 +158,48 @@ class TransformTool(DragTool):
         box = self._box if self.is_busy else self._plate_box() or QRectF()
         return box.center().x(), box.center().y()
 
-    def _hold_at(self, mouse: MouseEvent) -> Hold | None:
+    def _grabbed_handle_at(self, mouse: MouseEvent) -> GrabbedHandle | None:
         box = self._screen_box(mouse.view)
         if box is None:
             return None
         if mouse.gap(*self._pivot_place()) < REACH_PX:
-            return Hold("pivot")
+            return GrabbedHandle("pivot")
         for (across, down), place in _handles(box).items():
             if distance(place, mouse.point) < REACH_PX:
-                return Hold("scale", across, down)
+                return GrabbedHandle("scale", across, down)
         if box.contains(mouse.point):
-            return Hold("move")
+            return GrabbedHandle("move")
         around = box.adjusted(-_RING_PX, -_RING_PX, _RING_PX, _RING_PX)
-        return Hold("rotate") if around.contains(mouse.point) else None
+        return GrabbedHandle("rotate") if around.contains(mouse.point) else None
 
     # --- the maps
 
-    def _affine(self, hold: Hold, path: DragPath) -> Affine:
-        if hold.part == "move":
+    def _affine(self, grabbed: GrabbedHandle, path: DragPath) -> Affine:
+        if grabbed.part == "move":
             return edit_transform.translation(*path.offset)
-        if hold.part == "rotate":
+        if grabbed.part == "rotate":
             return self._rotation(path)
-        return self._scaling(hold, path)
+        return self._scaling(grabbed, path)
 
-    def _pose(self, layer: Layer, hold: Hold, path: DragPath) -> LayerPose:
+    def _pose(self, layer: Layer, grabbed: GrabbedHandle, path: DragPath) -> LayerPose:
         """The group's new transform."""
         frame = self._session.frame
-        if hold.part == "move":
+        if grabbed.part == "move":
             return shifted_pose(layer, frame, self._fixed, *path.offset)
-        if hold.part == "rotate":
+        if grabbed.part == "rotate":
             return turned_pose(layer, frame, self._fixed, degrees=self._degrees(path))
-        return turned_pose(layer, frame, self._fixed, factors=self._factors(hold, path))
+        return turned_pose(layer, frame, self._fixed, factors=self._factors(grabbed, path))
 
-    def _scaling(self, hold: Hold, path: DragPath) -> Affine:
-        return edit_transform.scale_about(*self._factors(hold, path), self._pivot_place())
+    def _scaling(self, grabbed: GrabbedHandle, path: DragPath) -> Affine:
+        return edit_transform.scale_about(*self._factors(grabbed, path), self._pivot_place())
 
-    def _factors(self, hold: Hold, path: DragPath) -> tuple[float, float]:
+    def _factors(self, grabbed: GrabbedHandle, path: DragPath) -> tuple[float, float]:
         """Scale factors with which the grabbed handle follows the mouse while the pivot stays."""
         (px, py), (x0, y0), (dx, dy) = self._pivot_place(), path.start.plate, path.offset
-        sx = 1 + dx / (x0 - px) if hold.across and abs(x0 - px) > 1e-6 else 1.0
-        sy = 1 + dy / (y0 - py) if hold.down and abs(y0 - py) > 1e-6 else 1.0
+        sx = 1 + dx / (x0 - px) if grabbed.across and abs(x0 - px) > 1e-6 else 1.0
+        sy = 1 + dy / (y0 - py) if grabbed.down and abs(y0 - py) > 1e-6 else 1.0
         if path.last.shift:
-            sx = sy = sx if hold.across and (not hold.down or abs(sx - 1) > abs(sy - 1)) else sy
+            sx = sy = sx if grabbed.across and (not grabbed.down or abs(sx - 1) > abs(sy - 1)) else sy
         return sx, sy
 
     def _rotation(self, path: DragPath) -> Affine:

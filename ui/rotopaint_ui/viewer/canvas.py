@@ -26,7 +26,7 @@ from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.clone import CloneTool
 from rotopaint_ui.tools.edit_actions import carry_out
-from rotopaint_ui.tools.select import select_under
+from rotopaint_ui.tools.select_tool import select_under
 from rotopaint_ui.tools.toolbox import TOOLS, EditContext, KeyTool, MouseEvent, ReshapeTool, Tool, crop_at
 from rotopaint_ui.viewer.context_menu import make_menu
 from rotopaint_ui.viewer.empty import paint_empty
