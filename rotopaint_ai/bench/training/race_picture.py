@@ -20,7 +20,7 @@ def svg(content: Mapping[str, Any]) -> str:
     curves = {name: _curve_points(side["curve"]) for name, side in content["sides"].items()}
     frame = _Frame.around([point for points in curves.values() for point in points])
     lines = "".join(_line(name, points, frame) for name, points in curves.items())
-    title = escape(f"{content['data']}: {content['train_samples']} frames to learn from, one thread each")
+    title = escape(f"{content['data']}: {content['train_samples']} training samples, one thread each")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" font-family="sans-serif" '
         f'font-size="13"><rect width="100%" height="100%" fill="#ffffff"/>{frame.axes()}{lines}'
@@ -84,5 +84,5 @@ def _line(name: str, points: Sequence[Point], frame: _Frame) -> str:
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in spots)
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in spots)
     x, y = spots[-1]
-    label = _svg_text(x, y - 10, TITLES.get(name, name), "end", colour)
+    label = _svg_text(x - 6, y + 18, TITLES.get(name, name), "end", colour)
     return f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"/>{dots}{label}'
