@@ -66,13 +66,13 @@ class TaughtTask(PooledTask):
         """The recipe's losses, plus cross entropy of the two coarse heat-maps, plus distance of their points."""
         with moment.precision():
             with torch.no_grad():
-                told = self.teacher(inputs.crops)
+                reported = self.teacher(inputs.crops)
             output = net(inputs.crops, inputs.jitter)
         total, parts = total_loss(output, inputs.target, self.config.losses, norm=inputs.norm)
         assert output.coarse_log is not None
-        assert told.coarse_log is not None
-        heat = -(told.coarse_log.exp() * output.coarse_log).sum((2, 3)).mean()
-        place = F.smooth_l1_loss(output.points / COARSE_STRIDE, told.points / COARSE_STRIDE, beta=0.1)
+        assert reported.coarse_log is not None
+        heat = -(reported.coarse_log.exp() * output.coarse_log).sum((2, 3)).mean()
+        place = F.smooth_l1_loss(output.points / COARSE_STRIDE, reported.points / COARSE_STRIDE, beta=0.1)
         return total + heat + place, {**parts, "taught": (heat + place).detach()}
 
 
@@ -101,8 +101,8 @@ def train(name: str, at: int, out: Path, samples: int) -> str:
     shutil.copytree(find_pack(None), out / name)
     data = pool.ready.train_data
     save_weights(out / name, trained.net, data.sheet.landmark_names, face_places(data.truth.landmarks))
-    told = ", ".join(f"{row.scores['held_out_percent']:.3f}" for row in trained.rows)
-    return f"{name}: {steps} steps, {trained.images_per_s:.0f}/s, held out: {told} % of the face"
+    reported = ", ".join(f"{row.scores['held_out_percent']:.3f}" for row in trained.rows)
+    return f"{name}: {steps} steps, {trained.images_per_s:.0f}/s, held out: {reported} % of the face"
 
 
 def main() -> int:

@@ -284,8 +284,8 @@ def soak_server(folder: Path, n_steps: int, seed: int) -> dict[str, Any]:
             if "tries" not in str(error):
                 raise
             n_resumed += 1
-    told = {"resumed": n_resumed, "answers": sum(asked.values()), **asked, "wrong": task.n_wrong}
-    return {**watch.summary(), **told, "is_whole": not task.n_wrong and trained.steps == n_steps}
+    reported = {"resumed": n_resumed, "answers": sum(asked.values()), **asked, "wrong": task.n_wrong}
+    return {**watch.summary(), **reported, "is_whole": not task.n_wrong and trained.steps == n_steps}
 
 
 def _ill_served(folder: Path, chance: random.Random) -> tuple[Any, Any, Counter[str]]:
@@ -439,7 +439,7 @@ def soak_late(folder: Path, n_tries: int, seed: int) -> dict[str, Any]:
             count["refused"] += 1
             continue
         is_right = _prints(there) == wanted
-        count["right" if is_right else "told" if not is_whole else "wrong in silence"] += 1
+        count["right" if is_right else "reported" if not is_whole else "wrong in silence"] += 1
     return {"turns": n_tries, **count, "is_whole": not count["wrong in silence"]}
 
 

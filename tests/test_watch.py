@@ -114,12 +114,12 @@ def test_a_log_reads_as_the_bar_does(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_stages_in_turn_make_one_share() -> None:
-    told: list[Event] = []
-    progress = StagedProgress({"reading roto": 10, "fitting splines": 30}, told.append)
+    reported: list[Event] = []
+    progress = StagedProgress({"reading roto": 10, "fitting splines": 30}, reported.append)
     progress("reading roto", 1, 2)
     progress("fitting splines", 1, 2)
     progress("fitting splines", 2, 2)
-    assert [(each.facts["stage"], each.facts["share"]) for each in told] == [
+    assert [(each.facts["stage"], each.facts["share"]) for each in reported] == [
         ("reading roto", 0.125),
         ("fitting splines", 0.625),
         ("fitting splines", 1.0),

@@ -138,16 +138,16 @@ def of(out: Path | str, n: int = 6) -> tuple[BatchTask, ...]:
 
 
 def test_each_task_is_done_once_after_what_it_waits_for(client: Any, tmp_path: Path) -> None:
-    told = list[Event]()
+    reported = list[Event]()
     notes = TaskNotes(tmp_path / "notes")
     tasks = of(tmp_path)
-    work_on(client, tasks, notes, count, told.append, Cancel())
+    work_on(client, tasks, notes, count, reported.append, Cancel())
     assert all(map(notes.is_done, tasks))
     assert [len(_log(task).read_text().split()) for task in tasks] == [1] * len(tasks)
-    names = [event.facts["task"] for event in told]
+    names = [event.facts["task"] for event in reported]
     assert (names[0], names[-1]) == ("sh010/track", "sh010/gather")
     assert sorted(names) == sorted(task.key for task in tasks)
-    work_on(client, tasks, notes, count, told.append, Cancel())  # as a scheduler asks again after a lost message
+    work_on(client, tasks, notes, count, reported.append, Cancel())  # as a scheduler asks again after a lost message
     assert [len(_log(task).read_text().split()) for task in tasks] == [1] * len(tasks)
 
 
@@ -162,14 +162,14 @@ def test_a_killed_worker_loses_only_its_task(client: Any, tmp_path: Path) -> Non
 
 def test_a_task_that_kills_its_workers_is_abandoned_alone(client: Any, tmp_path: Path) -> None:
     """Dask blames a worker's death on all tasks in its queue, here most of the ranges."""
-    told, notes, tasks = list[Event](), TaskNotes(tmp_path / "notes"), of(tmp_path, 40)
-    work_on(client, tasks, notes, die_always, told.append, Cancel())
+    reported, notes, tasks = list[Event](), TaskNotes(tmp_path / "notes"), of(tmp_path, 40)
+    work_on(client, tasks, notes, die_always, reported.append, Cancel())
     lost = tasks[3]
     assert [task.key for task in tasks if not notes.is_done(task)] == [lost.key, tasks[-1].key]
     assert notes.failures(lost) == [
         f"{notes.n_lost(lost) + 1} workers died of it; is there enough memory? fewer 'threads' need less"
     ]
-    errors = [event.facts["message"] for event in told if event.kind == "error"]
+    errors = [event.facts["message"] for event in reported if event.kind == "error"]
     assert errors == [f"{lost.key}: {notes.failures(lost)[0]}"]
 
 
@@ -215,21 +215,21 @@ def test_a_worker_that_dies_at_its_start_is_replaced() -> None:
 
 
 def test_a_failing_task_is_retried_up_to_the_shots_limit(client: Any, tmp_path: Path) -> None:
-    told, notes, tasks = list[Event](), TaskNotes(tmp_path / "notes"), of(tmp_path)
-    work_on(client, tasks, notes, stumble, told.append, Cancel())
+    reported, notes, tasks = list[Event](), TaskNotes(tmp_path / "notes"), of(tmp_path)
+    work_on(client, tasks, notes, stumble, reported.append, Cancel())
     assert len(_log(tasks[2]).read_text().split()) == 2
     assert not _log(tasks[-1]).exists()
     line = "clean/plate.0002.exr: No space left on device; check the disk, its space and its permissions"
     assert notes.failures(tasks[2])[-1] == line
     assert sum(map(notes.is_done, tasks)) == len(tasks) - 2
-    errors = [event.facts["message"] for event in told if event.kind == "error"]
+    errors = [event.facts["message"] for event in reported if event.kind == "error"]
     assert errors == [f"sh010/paint.2: {line} (attempt {n})" for n in (1, 2)]
 
 
 def test_a_task_that_cannot_start_is_reported_once(client: Any, tmp_path: Path) -> None:
-    told, notes, tasks = list[Event](), TaskNotes(tmp_path / "notes"), of(tmp_path)
-    work_on(client, tasks, notes, never_begin, told.append, Cancel())
-    (error,) = (event.facts["message"] for event in told if event.kind == "error")
+    reported, notes, tasks = list[Event](), TaskNotes(tmp_path / "notes"), of(tmp_path)
+    work_on(client, tasks, notes, never_begin, reported.append, Cancel())
+    (error,) = (event.facts["message"] for event in reported if event.kind == "error")
     assert error == "sh010/track: a worker could not begin (ModuleNotFoundError: No module named 'cv2')"
     assert [len(notes.failures(task)) for task in tasks] == [1] + [0] * 7
 
@@ -253,30 +253,30 @@ def _eventually(holds: Any) -> bool:
 
 
 def test_a_resource_that_no_worker_offers_is_reported(client: Any, tmp_path: Path) -> None:
-    cancel, told = Cancel(), list[str]()
+    cancel, reported = Cancel(), list[str]()
 
     def stop(event: Event) -> None:
-        told.append(event.facts["message"])
+        reported.append(event.facts["message"])
         cancel.request()
 
     shot = replace(SHOT, resources={"GPU": 1.0})
     with pytest.raises(CancelledError):
         work_on(client, [replace(TASKS[0], shot=shot)], TaskNotes(tmp_path), count, stop, cancel)
-    assert told == ["no worker offers GPU yet; its tasks wait for one: dask worker ... --resources GPU=1"]
+    assert reported == ["no worker offers GPU yet; its tasks wait for one: dask worker ... --resources GPU=1"]
 
 
 def test_a_cluster_without_workers_is_reported(tmp_path: Path) -> None:
-    cancel, told = Cancel(), list[str]()
+    cancel, reported = Cancel(), list[str]()
 
     def stop(event: Event) -> None:
-        told.append(event.facts["message"])
+        reported.append(event.facts["message"])
         cancel.request()
 
     with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as local:
         ours = distributed.Client(local, set_as_default=False)
         with ours, pytest.raises(CancelledError):
             work_on(ours, TASKS, TaskNotes(tmp_path), count, stop, cancel)
-    assert told == [
+    assert reported == [
         "the cluster has no worker yet; every task waits for one: dask worker ADDRESS --nthreads 1 --memory-limit 0"
     ]
 
@@ -328,9 +328,9 @@ def test_a_show_by_two_workers(
     assert not plan_show(read_show(show)).unfinished()
     assert len(list((tmp_path / "renders/a/clean").glob("*.exr"))) == 4
     assert "a/report/index.html" in (tmp_path / "renders/index.html").read_text()
-    told = capfd.readouterr().err
-    assert "Traceback" not in told
-    assert "rotopaint batch: gone: " in told
+    reported = capfd.readouterr().err
+    assert "Traceback" not in reported
+    assert "rotopaint batch: gone: " in reported
 
 
 @pytest.mark.parametrize("words", [["--cluster=tcp://a:1", "--workers=2"], ["--task=track", "--shot=a", "--workers=2"]])

@@ -69,8 +69,8 @@ def _nobody(event: Event) -> None:
     pass
 
 
-def _work(notes: TaskNotes, do: Do, told: list[Event] | None = None) -> None:
-    work_here(TASKS, notes, do, _nobody if told is None else told.append, Cancel())
+def _work(notes: TaskNotes, do: Do, reported: list[Event] | None = None) -> None:
+    work_here(TASKS, notes, do, _nobody if reported is None else reported.append, Cancel())
 
 
 def _one(task: BatchTask, notes: TaskNotes, do: Do, sink: Sink = _nobody) -> str | None:
@@ -86,11 +86,11 @@ def test_tasks_are_done_in_order_and_a_second_time_by_nobody(tmp_path: Path) -> 
 
 
 def test_a_task_that_fails_is_tried_again_and_then_left(tmp_path: Path) -> None:
-    patient, told = Done({"sh010/paint.3-4": 2}), list[Event]()
-    _work(TaskNotes(tmp_path / "a"), patient, told)
+    patient, reported = Done({"sh010/paint.3-4": 2}), list[Event]()
+    _work(TaskNotes(tmp_path / "a"), patient, reported)
     assert patient.count["sh010/paint.3-4"] == 3
     assert patient.count["sh010/gather"] == 1
-    assert [event.facts["message"] for event in told] == [
+    assert [event.facts["message"] for event in reported] == [
         f"sh010/paint.3-4: the disk is full (attempt {n})" for n in (1, 2)
     ]
     hopeless = Done({"sh010/paint.3-4": 99})
@@ -117,7 +117,7 @@ def test_a_range_with_failing_frames_is_done_after_its_last_try(tmp_path: Path) 
 
 
 def test_a_silent_worker_is_waited_for_and_its_work_counts(tmp_path: Path) -> None:
-    notes, told, asked = TaskNotes(tmp_path), list[Event](), list[str]()
+    notes, reported, asked = TaskNotes(tmp_path), list[Event](), list[str]()
 
     def busy(task: BatchTask, sink: Sink, cancel: Cancel) -> Mapping[str, Any]:
         asked.append(task.key)
@@ -125,9 +125,9 @@ def test_a_silent_worker_is_waited_for_and_its_work_counts(tmp_path: Path) -> No
             notes.finish(task, {"seconds": 1.0})  # by the other, meanwhile
         raise BusyError("another run is writing here")
 
-    assert _one(TASKS[0], notes, busy, told.append) is None
+    assert _one(TASKS[0], notes, busy, reported.append) is None
     assert len(asked) == 2
-    assert [event.facts["message"] for event in told] == [
+    assert [event.facts["message"] for event in reported] == [
         "sh010/track: another process works on it; waiting until it has ended"
     ]
 
@@ -256,9 +256,9 @@ def test_an_unexpected_error_ends_a_shot_but_not_the_show(
     monkeypatch.setattr("rotopaint_ai.batch.attempt.track", stumble)
     monkeypatch.setattr(tempfile, "tempdir", str(show.parent))
     assert main(["batch", str(show), "--shot", "a"]) == 3
-    told = capsys.readouterr().err
-    assert "error: a/track: ValueError: odd. Please send us" in told
-    assert "rotopaint batch: a: ValueError: odd" in told  # and again at the end
+    reported = capsys.readouterr().err
+    assert "error: a/track: ValueError: odd. Please send us" in reported
+    assert "rotopaint batch: a: ValueError: odd" in reported  # and again at the end
 
 
 def test_a_full_disk_is_reported_with_its_file(tmp_path: Path) -> None:
@@ -277,10 +277,10 @@ def test_a_farm_continues_past_a_broken_frame_and_a_failed_shot(show: Path, caps
     assert main([*words, "gather", "--shot=b"]) == 0
     capsys.readouterr()
     assert main(["batch", str(show), "--task", "summary"]) == 3
-    told = capsys.readouterr().err.splitlines()
-    assert told[0] == "rotopaint batch: a: 0 of 5 tasks done"
-    assert re.match("rotopaint batch: b: 1 frame failed, first 1002: .*plate.1002.exr", told[1])
-    assert told[2].startswith("rotopaint batch: gone: ")
+    reported = capsys.readouterr().err.splitlines()
+    assert reported[0] == "rotopaint batch: a: 0 of 5 tasks done"
+    assert re.match("rotopaint batch: b: 1 frame failed, first 1002: .*plate.1002.exr", reported[1])
+    assert reported[2].startswith("rotopaint batch: gone: ")
     assert len(list((show.parent / "renders/b/clean").glob("*.exr"))) == 2
 
 

@@ -74,10 +74,10 @@ def test_real_hosts_and_slow_links() -> None:
     assert slow["efficiency"]["16"] < slow["efficiency"]["2"]
     assert slow["strong"]["2"] == pytest.approx(0.125 / (0.125 + 2 * (1e-3 + 0.5e6 / 25e6) + 6e-3), abs=2e-3)
     two = _measured(2, alone=[[0.5], [0]], apart=[[0.5], [0.5]], none=[[0.7], [0.7]], bf16=[[0.6], [0.6]])
-    told = tell_link("8mbit", two)  # 1 MB/s: a megabyte goes once each way
-    assert told["predicted_ms"]["none"] == pytest.approx(500 + 1000 + 8, abs=1)
-    assert told["predicted_ms"]["bf16"] == pytest.approx(500 + 500 + 8, abs=1)
-    assert told["step_ms"] == {"none": 700.0, "bf16": 600.0}
+    reported = tell_link("8mbit", two)  # 1 MB/s: a megabyte goes once each way
+    assert reported["predicted_ms"]["none"] == pytest.approx(500 + 1000 + 8, abs=1)
+    assert reported["predicted_ms"]["bf16"] == pytest.approx(500 + 500 + 8, abs=1)
+    assert reported["step_ms"] == {"none": 700.0, "bf16": 600.0}
 
 
 def test_one_real_rank_trains(capsys: pytest.CaptureFixture[str]) -> None:

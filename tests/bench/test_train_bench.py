@@ -13,12 +13,12 @@ from rotopaint_ai.errors import TrainingError, UsageError
 
 
 def test_ratios_are_medians_over_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {
+    reported = {
         ("stock", 1): iter([TrainRate(10.0, 20.0), TrainRate(20.0, 20.0), TrainRate(10.0, 20.0)]),
         ("ours", 1): iter([TrainRate(30.0, 60.0), TrainRate(50.0, 50.0), TrainRate(20.0, 70.0)]),
         ("ours", 2): iter([TrainRate(54.0, 57.0), TrainRate(95.0, 49.0), TrainRate(30.0, 63.0)]),
     }
-    monkeypatch.setattr(step_rates, "_rate", lambda kind, ranks, settings: next(told[kind, ranks]))
+    monkeypatch.setattr(step_rates, "_rate", lambda kind, ranks, settings: next(reported[kind, ranks]))
     content = step_rates.measure_all(step_rates.TrainingSettings(1, 2, 64, 3, (1, 2)))
     assert content["faster_rounds"] == [3.0, 2.5, 2.0]
     assert (content["faster_than_stock"], content["faster_by_processor_time"]) == (2.5, 3.0)

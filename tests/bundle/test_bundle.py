@@ -46,8 +46,8 @@ class Root:
         """Start the bundle's program in that root, with an otherwise empty environment."""
         mounts = [f"mount --rbind /{name} {self.path}/{name}" for name in BOUND if Path("/", name).exists()]
         mounts += [f"mount --bind {BUNDLE} {self.path}/opt/rotopaint"]
-        told = {"HOME": "/tmp/home", "PATH": "/usr/bin", **environment}
-        inside = ["env", "-i", *(f"{name}={value}" for name, value in told.items())]
+        reported = {"HOME": "/tmp/home", "PATH": "/usr/bin", **environment}
+        inside = ["env", "-i", *(f"{name}={value}" for name, value in reported.items())]
         script = " && ".join([*mounts, 'exec "$@"'])
         command = ["unshare", "--map-root-user", "--mount", "sh", "-ec", script, "sh", *inside]
         start = [shutil.which("chroot") or "chroot", str(self.path), "/opt/rotopaint/rotopaint", *words]
@@ -71,8 +71,8 @@ def display() -> Iterator[str]:
     command = ["Xvfb", "-displayfd", str(write), "-screen", "0", "1600x1000x24", "-nolisten", "tcp", "-noreset"]
     server = subprocess.Popen(command, pass_fds=(write,), stderr=subprocess.DEVNULL)
     os.close(write)
-    with os.fdopen(read) as told:
-        yield f":{told.readline().strip()}"
+    with os.fdopen(read) as reported:
+        yield f":{reported.readline().strip()}"
     server.terminate()
     server.wait()
 
@@ -126,8 +126,8 @@ class Hand:
 def test_the_demo_runs_where_there_is_no_python(root: Root) -> None:
     assert not list(root.path.glob("usr/bin/*")) + list(root.path.glob("usr/local/*"))
     process = root.start("demo", "--out", "/tmp/out")
-    told, _ = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, told
+    reported, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, reported
     assert len(list((root.path / "tmp/out/clean").iterdir())) == 24
     assert json.loads((root.path / "tmp/out/run.json").read_text())["frames"]["failed"] == {}
 
@@ -141,8 +141,8 @@ def test_a_movie_is_traced_where_there_is_no_python(root: Root) -> None:
             movie.mux(stream.encode(av.VideoFrame.from_ndarray(grey, "rgb24")))
         movie.mux(stream.encode())
     process = root.start("run", "/tmp/plate.mov", "--crop", "80,20,140,140", "--out", "/tmp/out", "--no-clean")
-    told, _ = process.communicate(timeout=PATIENCE_S)
-    assert "0 frames done, 2 frames without a face" in told, told
+    reported, _ = process.communicate(timeout=PATIENCE_S)
+    assert "0 frames done, 2 frames without a face" in reported, reported
 
 
 def test_an_artist_goes_through_the_sample_shot(root: Root, display: str) -> None:

@@ -329,9 +329,9 @@ def test_clean_refuses_shapes_of_another_size(
 ) -> None:
     pattern = puppet.make_plates(tmp_path / "plates", range(1001, 1002), 96, 60)
     assert main(["clean", pattern, str(shapes / "shapes.roto.json"), "--out", str(tmp_path / "out")]) == 2
-    told = _one_line(capsys)
-    assert "192 x 120" in told
-    assert "take the shapes of this plate" in told
+    reported = _one_line(capsys)
+    assert "192 x 120" in reported
+    assert "take the shapes of this plate" in reported
     size = ["--width", "96", "--height", "60", "--overwrite"]
     assert main(["clean", pattern, str(shapes / "shapes.roto.json"), "--out", str(tmp_path / "out"), *size]) in (0, 3)
     assert "made for 192 x 120, read as 96 x 60" in capsys.readouterr().err
@@ -382,10 +382,10 @@ def test_control_characters_in_names_are_escaped(
     source = tmp_path / "named.roto.json"
     source.write_text(json.dumps(content), encoding="utf-8")
     assert main(["convert", str(source), str(tmp_path / "named.nk")]) == 0
-    told = "".join(capsys.readouterr())
-    assert SHOWN in told
-    assert all(line.isprintable() for line in told.splitlines())
-    assert all(line.startswith(("warning: ", str(tmp_path))) for line in told.splitlines())
+    reported = "".join(capsys.readouterr())
+    assert SHOWN in reported
+    assert all(line.isprintable() for line in reported.splitlines())
+    assert all(line.startswith(("warning: ", str(tmp_path))) for line in reported.splitlines())
     assert main(["convert", str(tmp_path / NASTY), "x.svg"]) == 2
     assert _one_line(capsys).isprintable()
 
@@ -420,12 +420,12 @@ def test_demo_runs_the_sample(
     assert main(["demo", "--model", str(pack), "--panel"]) == 0
     assert shown == [(str(sample), Path("rotopaint_demo"))]
     assert (tmp_path / "rotopaint_demo/report/index.html").is_file()
-    told = capsys.readouterr().out
-    assert "report/index.html" in told
+    reported = capsys.readouterr().out
+    assert "report/index.html" in reported
     pictures = json.loads(Path("rotopaint_demo/run.json").read_text())["pictures"]
     opened = [f"{each['frame']} ({each['worst_shape']})" for each in pictures if each["worst"]]
     assert "(seam_" in opened[0]
-    assert f"2 frames done; look first at {', '.join(opened)}; open" in told
+    assert f"2 frames done; look first at {', '.join(opened)}; open" in reported
 
 
 def test_training_without_torch_names_the_line_that_installs_it(

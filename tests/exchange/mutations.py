@@ -229,10 +229,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _outcome(path: Path, folder: Path, count: Counter[str]) -> str:
     begin = time.process_time()
     try:
-        told = trial(path)
-        outcome = "read" if told is None else "refused"
-        if told is not None and ("\n" in told or len(told) > 600):
-            outcome, detail = "lines", told[:200]
+        reported = trial(path)
+        outcome = "read" if reported is None else "refused"
+        if reported is not None and ("\n" in reported or len(reported) > 600):
+            outcome, detail = "lines", reported[:200]
     except Exception as error:
         outcome, detail = "crash", f"{type(error).__name__}: {error}"[:200]
     if time.process_time() - begin > SLOW_S:

@@ -124,7 +124,7 @@ def dump(**mask: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("mask", "told"),
+    ("mask", "reported"),
     [
         ({"inverted": True}, "is inverted"),
         ({"mode": "INTERSECT"}, "in mode intersect"),
@@ -137,8 +137,8 @@ def dump(**mask: Any) -> str:
         ({"keys": [[1001.4, "linear", [[1.0] * 6] * 3, True, 0]]}, "moved to the nearest frame"),
     ],
 )
-def test_what_a_document_cannot_hold_is_reported(mask: dict[str, Any], told: str) -> None:
-    assert any(told in line for line in aftereffects.loads(dump(**mask)).losses)
+def test_what_a_document_cannot_hold_is_reported(mask: dict[str, Any], reported: str) -> None:
+    assert any(reported in line for line in aftereffects.loads(dump(**mask)).losses)
 
 
 def test_layers_that_move_or_have_another_size_are_reported() -> None:

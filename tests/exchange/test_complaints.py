@@ -179,12 +179,12 @@ def test_10_visibility_lifetime_and_opacity_are_one_answer(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("attrs", "told"),
+    ("attrs", "reported"),
     [("mbo 1", "motion blur"), ("inv 1", "inverted"), *((f"bm {n}", "blending mode") for n in (4, 5, 13))],
 )
-def test_11_unsupported_content_is_reported_and_kept_in_the_tree(attrs: str, told: str) -> None:
+def test_11_unsupported_content_is_reported_and_kept_in_the_tree(attrs: str, reported: str) -> None:
     reading = nuke_reader.read_text(script(square_block(), attrs=f"{{a {attrs}}}"))
-    assert any(told in line for line in reading.losses)
+    assert any(reported in line for line in reading.losses)
     name, value = attrs.split()
     assert f"{name} {nuke_text.nuke_number(float(value))}" in nuke_text.serialise(reading.trees[0][1])
 

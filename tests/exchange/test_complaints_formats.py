@@ -278,12 +278,12 @@ ODD: dict[str, tuple[ControlPoint, ...]] = {
 def test_13_odd_shapes_survive_or_are_reported(form: FormatSpec, points: Points, closed: bool, tmp_path: Path) -> None:
     shape = RotoShape("odd", closed, "matte", {1001: Key(points, "human")})
     document = shots.shot(shape)
-    told = all_told(document, form, tmp_path)  # raises where what was written reads back otherwise
+    reported = all_told(document, form, tmp_path)  # raises where what was written reads back otherwise
     found = there_and_back(document, form, tmp_path)
     if form.name == "Silhouette" and len(points) == 1:
-        assert ("refuses shapes of one point" in told, found.shapes) == (True, ())
+        assert ("refuses shapes of one point" in reported, found.shapes) == (True, ())
     elif form.name == "Blender" and not closed:
-        assert "a closed band as wide as the stroke" in told
+        assert "a closed band as wide as the stroke" in reported
     else:
         assert same(found.shapes[0].at(1001), points, within=1e-2 if form.name == "Blender" else 1e-4)
 
@@ -427,10 +427,10 @@ def test_a_shot_without_shapes_is_written(form: FormatSpec, tmp_path: Path) -> N
     bare = RotoShape("brow", True, "matte", {})
     for document in (shots.shot(last=1002), shots.shot(bare, last=1002), shots.shot(shots.corners(), bare, last=1002)):
         path = tmp_path / f"shot{len(document.shapes)}{form.suffixes[0]}"
-        _, told = formats.write(path, document)
+        _, reported = formats.write(path, document)
         assert formats.proof_of(path, document).faults == ()
         if form.losses is not None and bare in document.shapes:
-            assert "'brow': has no key and is not written" in told
+            assert "'brow': has no key and is not written" in reported
 
 
 def test_proofs_are_those_of_the_report(tmp_path: Path) -> None:

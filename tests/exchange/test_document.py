@@ -89,7 +89,7 @@ SHAPE: list[str | int] = ["shapes", 0]
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "reported"),
     [
         (["format"], "other", "format is 'other'"),
         (["version"], 3, "version is 3"),
@@ -130,10 +130,10 @@ SHAPE: list[str | int] = ["shapes", 0]
         (["landmarks", "names"], ["a", "b\udfff"], r"the name 'b\udfff' holds half a character"),
     ],
 )
-def test_what_is_wrong_is_named(path: list[str | int], value: Any, told: str) -> None:
+def test_what_is_wrong_is_named(path: list[str | int], value: Any, reported: str) -> None:
     with pytest.raises(DocumentError) as caught:
         document.loads(_changed(path, value), where="shot.roto.json")
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
     assert str(caught.value).startswith("shot.roto.json")
 
 

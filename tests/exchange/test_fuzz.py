@@ -19,11 +19,11 @@ def test_damage_is_read_or_refused_in_one_line(tmp_path: Path, suffix: str) -> N
     good = mutations.seed(tmp_path, suffix)
     refused = 0
     for path in islice(mutations.damaged([good], tmp_path, seed=7), 120):
-        told = mutations.trial(path)
-        if told is not None:
+        reported = mutations.trial(path)
+        if reported is not None:
             refused += 1
-            assert "\n" not in told
-            assert len(told) <= 600
+            assert "\n" not in reported
+            assert len(reported) <= 600
     assert refused > 10
 
 
@@ -46,6 +46,6 @@ def test_damage_is_read_or_refused_in_one_line(tmp_path: Path, suffix: str) -> N
 )
 def test_what_is_no_shape_file_at_all_is_refused(tmp_path: Path, suffix: str, data: bytes) -> None:
     (tmp_path / f"a{suffix}").write_bytes(data)
-    told = mutations.trial(tmp_path / f"a{suffix}")
-    assert told is not None
-    assert len(told) <= 600
+    reported = mutations.trial(tmp_path / f"a{suffix}")
+    assert reported is not None
+    assert len(reported) <= 600

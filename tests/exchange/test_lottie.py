@@ -89,7 +89,7 @@ def test_masks_of_other_programs_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "reported"),
     [
         ({"ks": {"r": {"a": 0, "k": 45}}}, "moved, scaled or rotated"),
         ({"ks": {"p": {"a": 0, "k": [5, 5]}}}, "moved, scaled or rotated"),
@@ -101,8 +101,8 @@ def test_masks_of_other_programs_are_read() -> None:
         ({"masksProperties": [{"mode": "s", "pt": layer()["shapes"][0]["ks"]}]}, "inverted or not added"),
     ],
 )
-def test_what_a_document_cannot_hold_is_reported(row: dict[str, Any], told: str) -> None:
-    assert any(told in line for line in lottie.loads(animation(layer(**row))).losses)
+def test_what_a_document_cannot_hold_is_reported(row: dict[str, Any], reported: str) -> None:
+    assert any(reported in line for line in lottie.loads(animation(layer(**row))).losses)
 
 
 def test_a_layer_is_seen_from_its_begin_to_before_its_end() -> None:

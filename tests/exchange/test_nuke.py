@@ -150,14 +150,14 @@ def test_losses_are_reported() -> None:
     track = {1: (1.0, 0, 0, 0, 1, 0, 0, 0, 1), 2: (2.0, 0, 0, 0, 2, 0, 0, 0, 1)}
     shape = RotoShape("a", False, "seam", {1: Key(points(1))}, taper=(0.2, 0.2), layer=Layer("badge", track=track))
     document = RotoDocument(960, HEIGHT, 1, 1, 2.0, landmarks=LandmarkKeys(("nose",)), shapes=(shape,))
-    told = " ".join(nuke.nuke_writer.build_layers(document).losses)
+    reported = " ".join(nuke.nuke_writer.build_layers(document).losses)
     for word in (
         "landmarks",
         "frame rate",
         "taper",
         "layer 'badge': its track is written as a key on each of 2 frames",
     ):
-        assert word in told
+        assert word in reported
 
 
 def test_a_file_that_reads_back_wrong_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

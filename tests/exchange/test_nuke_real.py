@@ -138,13 +138,13 @@ def test_damage_is_refused_never_a_crash(shared: Path) -> None:
     start = text.index(" curves {")
     end = start + nuke_script.closing_brace(text[start:], text[start:].index("{"))
     chance = random.Random(5)
-    told = []
+    reported = []
     for _ in range(120):
         at, length = chance.randrange(start, end), chance.choice([1, 1, 3, 40])
         damaged = text[:at] + chance.choice(["", "{", "}", "x", " 7 ", '"', "\\"]) + text[at + length :]
         try:
             nuke_reader.read_text(damaged)
         except DocumentError as error:
-            told.append(str(error))
-    assert len(told) > 60
-    assert not any("\n" in line for line in told)
+            reported.append(str(error))
+    assert len(reported) > 60
+    assert not any("\n" in line for line in reported)

@@ -128,7 +128,7 @@ def test_nuke_6_and_splinewarp_are_named_and_the_rest_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (NUKE6, "Old1: written by Nuke 6; open and save"),
         ("SplineWarp3 {\n name W\n}\n", "SplineWarp3 is not read"),
@@ -136,8 +136,8 @@ def test_nuke_6_and_splinewarp_are_named_and_the_rest_is_read() -> None:
         (node(points="{p {0 0} {1 1}}"), "2 entries; wanted three for each control point"),
     ],
 )
-def test_a_script_with_nothing_to_read_says_why_in_one_line(text: str, told: str) -> None:
-    with pytest.raises(DocumentError, match=told) as caught:
+def test_a_script_with_nothing_to_read_says_why_in_one_line(text: str, reported: str) -> None:
+    with pytest.raises(DocumentError, match=reported) as caught:
         nuke_reader.read_text(text)
     assert "\n" not in str(caught.value)
 
@@ -195,10 +195,10 @@ def refusal(text: str) -> str | None:
 
 def test_wherever_a_script_is_cut_short_it_is_read_or_refused_in_one_line() -> None:
     text = ROOT + "Group {\n name G\n}\n" + node() + "end_group\n"
-    told = [refusal(text[:end]) for end in range(0, len(text), 3)]
-    lines = [line for line in told if line is not None]
+    reported = [refusal(text[:end]) for end in range(0, len(text), 3)]
+    lines = [line for line in reported if line is not None]
     assert not any("\n" in line for line in lines)
-    assert len(lines) > 0.8 * len(told)
+    assert len(lines) > 0.8 * len(reported)
 
 
 def test_curves_come_from_the_named_node_or_the_first_with_curves() -> None:

@@ -27,7 +27,7 @@ def corner(reading: nuke_reader.NukeReading, frame: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("x", "drawn", "told"),
+    ("x", "drawn", "reported"),
     [
         ("{left 7 right 9}", 7, "left, right; those of left"),
         ("{right 9 left 7}", 7, "right, left; those of left"),
@@ -37,10 +37,10 @@ def corner(reading: nuke_reader.NukeReading, frame: float) -> float:
         ("{left {{1 7 -} {5 7 -}} right {{1 9 -}}}", 7, "those of left"),
     ],
 )
-def test_the_first_view_is_read_and_the_others_are_reported(x: str, drawn: float, told: str) -> None:
+def test_the_first_view_is_read_and_the_others_are_reported(x: str, drawn: float, reported: str) -> None:
     reading = read(x)
     assert corner(reading, 1) == drawn
-    assert [told in line for line in reading.losses if "views" in line] == [True]
+    assert [reported in line for line in reading.losses if "views" in line] == [True]
     assert nuke_text.serialise(reading.trees[0][1]).count(x) == 1
 
 

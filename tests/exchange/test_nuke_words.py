@@ -40,13 +40,13 @@ def test_times_and_other_lists_are_never_folded() -> None:
 
 @pytest.mark.parametrize("text", ["{px {1} {2}", "{px {1} {2}}}", "{px {1} {2"])
 def test_braces_without_their_other_are_reported_alike(text: str) -> None:
-    told = []
+    reported = []
     for folded in (False, True):
         with pytest.raises(DocumentError) as error:
             nest(text, "shot.nk", folded=folded)
-        told.append(str(error.value))
-    assert told[0] == told[1]
-    assert told[0].startswith("shot.nk: ")
+        reported.append(str(error.value))
+    assert reported[0] == reported[1]
+    assert reported[0].startswith("shot.nk: ")
 
 
 def test_signs_of_zero_slopes_and_weights_are_kept() -> None:

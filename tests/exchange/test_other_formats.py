@@ -78,7 +78,7 @@ def test_odd_words_of_a_shake_file_are_no_traceback(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("", "does not begin with"),
         ("{}", "does not begin with"),
@@ -89,8 +89,8 @@ def test_odd_words_of_a_shake_file_are_no_traceback(word: str) -> None:
         (shake(f"{VERTEX} {VERTEX}").replace("key_time 0\n", ""), "points without a key_time"),
     ],
 )
-def test_damaged_shake_files_are_refused(text: str, told: str) -> None:
-    with pytest.raises(DocumentError, match=told):
+def test_damaged_shake_files_are_refused(text: str, reported: str) -> None:
+    with pytest.raises(DocumentError, match=reported):
         ssf.loads(text, width=100, height=80)
 
 
@@ -150,10 +150,10 @@ def test_lua_numbers_in_other_forms() -> None:
 def test_a_refusal_of_a_shake_file_stays_one_short_line() -> None:
     text = shake(f"{VERTEX} {VERTEX}").replace("num_key_times 1", "num_key_times " + "9" * 5000)
     name = next(line for line in text.splitlines() if line.startswith("shape_name"))
-    with pytest.raises(DocumentError) as told:
+    with pytest.raises(DocumentError) as reported:
         ssf.loads(text.replace(name, "shape_name " + "n" * 5000), width=100, height=80)
-    assert len(str(told.value)) < 200
-    assert "1 keys, but states 999" in str(told.value)
+    assert len(str(reported.value)) < 200
+    assert "1 keys, but states 999" in str(reported.value)
 
 
 def test_lua_tables_by_hand() -> None:
@@ -245,9 +245,9 @@ def test_coco_whose_categories_are_no_list_is_read_without_them(categories: obje
 @pytest.mark.shared
 def test_a_public_coco_file_is_read(shared: Path) -> None:
     path = shared / "formats/polygons/labelme_instance_segmentation_data_dataset_coco_annotations.json"
-    found, told = formats.read(path)
+    found, reported = formats.read(path)
     assert (found.width, found.height, found.first_frame) == (500, 338, 3)
-    assert any("2 of 3 pictures are not 500 x 338" in line for line in told)
+    assert any("2 of 3 pictures are not 500 x 338" in line for line in reported)
     raw = json.loads(path.read_text())
     first = next(row for row in raw["annotations"] if row["image_id"] == 0)["segmentation"][0]
     points = found.shapes[0].at(3)
@@ -262,12 +262,12 @@ def test_public_labelme_files_are_read(shared: Path) -> None:
     found, _ = formats.read(shared / "formats/polygons/labelme_instance_segmentation_data_annotated_2011_000003.json")
     assert (found.width, found.height, found.shapes[0].name) == (500, 338, "person")
     assert found.shapes[0].at(3)[0][:2] == pytest.approx((250.8142292490119, 107.33596837944665))
-    drawn, told = formats.read(shared / "formats/polygons/labelme_primitives_primitives.json")
+    drawn, reported = formats.read(shared / "formats/polygons/labelme_primitives_primitives.json")
     circle = drawn.shape("circle")
     covered = matte(circle, drawn.first_frame, drawn.width, drawn.height).coverage.sum()
     assert covered == pytest.approx(np.pi * (30**2 + 41**2), rel=1e-3)  # centre (195, 84), rim (225, 125)
     assert [(p.x, p.y) for p in drawn.shape("rectangle").at(1)] == [(32, 35), (132, 35), (132, 135), (32, 135)]
-    assert told == ("'octagon' is a mask, which is not read; draw it as a polygon",)
+    assert reported == ("'octagon' is a mask, which is not read; draw it as a polygon",)
 
 
 def test_labelme_writes_a_file_a_frame(tmp_path: Path) -> None:
@@ -327,29 +327,33 @@ def decoded(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     image = oiio.ImageBuf(str(path))
     texts = {a.name: a.value for a in image.spec().extra_attribs if a.name.startswith("cryptomatte/")}
     (key,) = {name.split("/")[1] for name in texts}
-    told = {name.split("/")[2]: value for name, value in texts.items()}
+    reported = {name.split("/")[2]: value for name, value in texts.items()}
     channels = image.spec().channelnames
     pixels = image.get_pixels(oiio.FLOAT, image.roi_full)
     mattes = {}
-    for name, bits in json.loads(told["manifest"]).items():
+    for name, bits in json.loads(reported["manifest"]).items():
         number = struct.unpack("<f", struct.pack("<I", int(bits, 16)))[0]
         mattes[name] = sum(
             np.where(
                 pixels[..., channels.index(f"{layer}.{a}")] == number, pixels[..., channels.index(f"{layer}.{b}")], 0
             )
-            for layer in sorted({c.rsplit(".", 1)[0] for c in channels if c.startswith(told["name"])})
+            for layer in sorted({c.rsplit(".", 1)[0] for c in channels if c.startswith(reported["name"])})
             for a, b in ("RG", "BA")
         )
-    return {**told, "key": key}, mattes
+    return {**reported, "key": key}, mattes
 
 
 def test_cryptomatte_is_decoded_by_the_specification(tmp_path: Path) -> None:
     soft = replace(shots.corners("pip/eye é", by=0), feather_px=40.0)
     document = replace(shots.shot(soft, shots.seam(), shots.corners("hard", by=5), last=1002), pixel_aspect=2.0)
     formats.write(tmp_path / "m.crypto.exr", document)
-    told, mattes = decoded(tmp_path / "m.crypto.1002.exr")
-    assert (told["hash"], told["conversion"], told["name"]) == ("MurmurHash3_32", "uint32_to_float32", "CryptoShape")
-    assert told["key"] == f"{cryptomatte.murmur3(b'CryptoShape'):08x}"[:7]
+    reported, mattes = decoded(tmp_path / "m.crypto.1002.exr")
+    assert (reported["hash"], reported["conversion"], reported["name"]) == (
+        "MurmurHash3_32",
+        "uint32_to_float32",
+        "CryptoShape",
+    )
+    assert reported["key"] == f"{cryptomatte.murmur3(b'CryptoShape'):08x}"[:7]
     for shape in document.shapes:
         wanted = matte(shape, 1002, 960, 640).paste(960, 640)
         assert np.array_equal(mattes[shape.name], wanted)
@@ -375,9 +379,9 @@ def test_a_long_conversion_tells_of_its_frames(
 ) -> None:
     monkeypatch.setattr(watch, "TERSE_INTERVAL_S", 0.0)
     formats.write(tmp_path / "a.roto.json", shots.shot(shots.corners(), last=1006))
-    told: list[tuple[int, int]] = []
-    formats.convert(tmp_path / "a.roto.json", tmp_path / "m.crypto.exr", tell=lambda *each: told.append(each))
-    assert told == [(done, 6) for done in range(7)]
+    reported: list[tuple[int, int]] = []
+    formats.convert(tmp_path / "a.roto.json", tmp_path / "m.crypto.exr", tell=lambda *each: reported.append(each))
+    assert reported == [(done, 6) for done in range(7)]
     assert main(["convert", str(tmp_path / "a.roto.json"), str(tmp_path / "n.crypto.exr")]) == 0
     assert re.findall(r"writing n.crypto.exr: (\d) of 6 frames", capsys.readouterr().err) == list("123456")
 
@@ -420,11 +424,11 @@ def test_bands_replace_strokes_where_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [("a.aep", "read only by After Effects"), ("a.mocha", "export a Shake shape file"), ("a.xyz", "no shape format")],
 )
-def test_files_of_other_programs_are_answered(name: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_files_of_other_programs_are_answered(name: str, reported: str) -> None:
+    with pytest.raises(UsageError, match=reported):
         formats.format_of(name)
 
 

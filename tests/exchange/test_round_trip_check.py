@@ -128,10 +128,10 @@ FAULTS: list[tuple[str, Plant, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("plant", "told"), [each[1:] for each in FAULTS], ids=[each[0] for each in FAULTS])
-def test_a_planted_fault_is_caught_and_named(plant: Plant, told: str) -> None:
+@pytest.mark.parametrize(("plant", "reported"), [each[1:] for each in FAULTS], ids=[each[0] for each in FAULTS])
+def test_a_planted_fault_is_caught_and_named(plant: Plant, reported: str) -> None:
     shown = round_trip.compare(sample(), plant(sample()))
-    assert any(told in fault for fault in shown.faults), shown.faults
+    assert any(reported in fault for fault in shown.faults), shown.faults
     with pytest.raises(DocumentError, match=r"^a\.nk: the file read back differs from its source: "):
         shown.require("a.nk")
 

@@ -57,9 +57,9 @@ def test_what_is_written_comes_back_or_is_reported(form: FormatSpec, tmp_path: P
 
 def _check_round_trip(form: FormatSpec, tmp_path: Path, meant: RotoDocument) -> None:
     path = tmp_path / f"shot{form.suffixes[0]}"
-    distance, told = formats.write(path, meant)  # raises where anything differs that is not told
+    distance, reported = formats.write(path, meant)  # raises where anything differs that is not told
     assert distance <= form.limit_px
-    assert all("\n" not in line and len(line) < 200 for line in told)
+    assert all("\n" not in line and len(line) < 200 for line in reported)
     assert formats.proof_of(path, meant).faults == ()
 
 

@@ -87,7 +87,7 @@ def test_subpaths_polygons_and_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("inner", "head", "told"),
+    ("inner", "head", "reported"),
     [
         ('<path d="M0 0A1 1 0 0 0 5 5"/>', 'width="10" height="8"', "convert arcs"),
         ('<g transform="scale(2)"/>', 'width="10" height="8"', "transform"),
@@ -103,8 +103,8 @@ def test_subpaths_polygons_and_lines(tmp_path: Path) -> None:
         ('<line x2="1" stroke-width="1e5"/>', 'width="9" height="8"', "at most 1,000 px"),
     ],
 )
-def test_what_would_come_out_wrong_is_refused(tmp_path: Path, inner: str, head: str, told: str) -> None:
-    with pytest.raises(DocumentError, match=told):
+def test_what_would_come_out_wrong_is_refused(tmp_path: Path, inner: str, head: str, reported: str) -> None:
+    with pytest.raises(DocumentError, match=reported):
         read(tmp_path, inner, head)
 
 

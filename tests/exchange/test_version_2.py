@@ -72,7 +72,7 @@ def test_a_reader_of_version_1_finds_its_fields_where_they_were() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "reported"),
     [
         ("feather", {"keys": {"2": []}}, "feather: keys: frame 2 has no key"),
         ("feather", {"keys": {"1": [[0, 0, 0, 0, 0, 0]]}}, "1 rows for 4 control points"),
@@ -84,12 +84,12 @@ def test_a_reader_of_version_1_finds_its_fields_where_they_were() -> None:
         ("slopes", {"1": {"sideways": []}}, "field 'sideways' is not known"),
     ],
 )
-def test_what_is_wrong_is_named(field: str, value: object, told: str) -> None:
+def test_what_is_wrong_is_named(field: str, value: object, reported: str) -> None:
     data = json.loads(document.dumps(shot(eased())))
     data["shapes"][0][field] = value
     with pytest.raises(DocumentError) as caught:
         document.loads(json.dumps(data))
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
 
 
 def test_version_1_knows_no_field_of_version_2() -> None:
@@ -251,14 +251,14 @@ def test_a_shape_that_holds_out_is_minus_in_nuke_and_back(tmp_path: Path) -> Non
         ("", "x41400000"),
         ("eye", ""),
     ]
-    found, told = formats.read(tmp_path / "a.nk")
+    found, reported = formats.read(tmp_path / "a.nk")
     assert [shape.subtract for shape in found.shapes] == [True, False]
-    assert not any("blending mode" in line or "taken away" in line for line in told)
+    assert not any("blending mode" in line or "taken away" in line for line in reported)
     turned = tuple(replace(shape, subtract=not shape.subtract) for shape in found.shapes)
     formats.write(tmp_path / "b.nk", replace(found, shapes=turned))  # into the script's own nodes
-    found, told = formats.read(tmp_path / "b.nk")
+    found, reported = formats.read(tmp_path / "b.nk")
     assert [shape.subtract for shape in found.shapes] == [False, True]
-    assert any("eye: is also subtracted from the shapes above it" in line for line in told)
+    assert any("eye: is also subtracted from the shapes above it" in line for line in reported)
 
 
 def test_hold_outs_stand_on_top_in_nuke_wherever_they_were_drawn(tmp_path: Path) -> None:
@@ -268,8 +268,8 @@ def test_hold_outs_stand_on_top_in_nuke_wherever_they_were_drawn(tmp_path: Path)
     hand = RotoShape("hand", True, "matte", {1: Key(moved(20), "human")}, subtract=True)
 
     def names(file: str, document: RotoDocument) -> list[str]:
-        _, told = formats.write(tmp_path / file, document)
-        assert not any("hold-out" in line for line in told)
+        _, reported = formats.write(tmp_path / file, document)
+        assert not any("hold-out" in line for line in reported)
         return re.findall(r"curvegroup (\w+)", (tmp_path / file).read_text())
 
     assert names("a.nk", shot(seam, eye, hand)) == ["hand", "seam", "eye"]

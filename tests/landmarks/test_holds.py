@@ -197,6 +197,6 @@ def test_one_region_that_moves_or_all_that_drift_is_motion(
 def test_motion_counts_over_what_shifted_gradients_explain_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gradients of another position explain four times as much as of white noise; so the noise explains that of the
     motion."""
-    told = iter([(np.full((2, 2), 12.0), np.full((2, 2), 3.0), 1.0), (None, None, 4 * holds._F_MEDIAN)])
-    monkeypatch.setattr(holds, "_shifts", lambda *given: next(told))
+    reported = iter([(np.full((2, 2), 12.0), np.full((2, 2), 3.0), 1.0), (None, None, 4 * holds._F_MEDIAN)])
+    monkeypatch.setattr(holds, "_shifts", lambda *given: next(reported))
     assert holds._shift_statistic(scene(), scene(), 8) == (3.0, 3.0, 3.0)

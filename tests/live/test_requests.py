@@ -95,8 +95,8 @@ def test_an_answer_tells_its_milliseconds(engine: LiveEngine, monkeypatch: pytes
 def test_a_crop_is_its_corner_and_its_side(engine: LiveEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     engine._plate = SimpleNamespace()  # type: ignore[assignment]
     note = SimpleNamespace(facts={"message": "two faces"})
-    for told, message in ((note, "two faces"), (None, None)):
-        found = CropKeys({1001: Crop(100.0, 80.0, 60.0)}), told
+    for reported, message in ((note, "two faces"), (None, None)):
+        found = CropKeys({1001: Crop(100.0, 80.0, 60.0)}), reported
         monkeypatch.setattr(engines, "propose_crop", lambda *_, found=found: found)
         answer = engine.answer({"ask": "crop", "frame": 1001})
         assert (answer["crop"], answer["note"]) == ([70.0, 50.0, 60.0, 60.0], message)

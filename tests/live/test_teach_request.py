@@ -30,7 +30,7 @@ def test_a_shot_is_read_once_and_taught_as_often_as_asked(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[Any] = []
-    told: list[Any] = []
+    reported: list[Any] = []
 
     def read_shot(*of: Any, progress: Any) -> str:
         read.append(of)
@@ -40,14 +40,14 @@ def test_a_shot_is_read_once_and_taught_as_often_as_asked(
     monkeypatch.setattr(engines, "read_shot", read_shot)
     taught = TeachResult({"seam": {1002: KEY}}, {"seam": {1002: 0.5}}, {"seam": (1002,)}, 1)
     monkeypatch.setattr(engines, "teach", lambda reading, *of: taught)
-    engine = LiveEngine(tmp_path, told.append)
+    engine = LiveEngine(tmp_path, reported.append)
     ask = {"id": 1, "ask": "teach", "project": str(project)}
     assert "no plate is open" in engine.answer(ask)["error"]
     engine._plate = SimpleNamespace(width=64, height=48, name="p")  # type: ignore[assignment]
     engine._models = SimpleNamespace()  # type: ignore[assignment]
     first, second = engine.answer(ask), engine.answer(ask)
     assert len(read) == 1
-    assert told == [{"id": 1, "ask": "teach", "done": 1, "total": 2}]
+    assert reported == [{"id": 1, "ask": "teach", "done": 1, "total": 2}]
     assert second["doubtful"] == {"seam": [1002]}
     assert (first["moved"], first["errors"]) == (1, {"seam": {1002: 0.5}})
     ((name, frame, size),) = first["keys"]

@@ -46,12 +46,12 @@ def test_the_found_face_is_followed_and_reported(
     puppet: ModuleType, plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plans, "open_detector", lambda pack: Coloured())
-    told: list[Event] = []
-    outcome = run(_job(plates, pack, tmp_path / "auto", "1001-1006"), told.append, Cancel())
+    reported: list[Event] = []
+    outcome = run(_job(plates, pack, tmp_path / "auto", "1001-1006"), reported.append, Cancel())
     assert outcome.is_whole
     assert outcome.lost == ()
-    [note] = [event.facts["message"] for event in told if event.kind == "note"]
-    assert [event for event in told if event.kind == "warning"] == []
+    [note] = [event.facts["message"] for event in reported if event.kind == "note"]
+    assert [event for event in reported if event.kind == "warning"] == []
     assert "crop 'auto': took 1001:" in note
     assert "found in 6 of 6 frames looked at" in note
     found = document.read(tmp_path / "auto" / "shapes.roto.json").landmarks

@@ -119,7 +119,7 @@ def test_unknown_format_is_refused() -> None:
 
 def test_the_slowest_export_bounds_the_time_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "_TIMES", {"slow": 9.0, "quick": 1.0})
-    told: list[Event] = []
-    export._ExportProgress(("slow", "quick"), 2, 1.0, told.append)
-    export._ExportProgress(("quick", "quick too"), 2, 1.0, told.append)
-    assert [event.facts["eta_s"] for event in told] == [9.0, 1.0]  # two workers: 9 and 1 side by side, then 1 and 1
+    reported: list[Event] = []
+    export._ExportProgress(("slow", "quick"), 2, 1.0, reported.append)
+    export._ExportProgress(("quick", "quick too"), 2, 1.0, reported.append)
+    assert [event.facts["eta_s"] for event in reported] == [9.0, 1.0]  # two workers: 9 and 1 side by side, then 1 and 1

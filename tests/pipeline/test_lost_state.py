@@ -201,17 +201,17 @@ def test_an_output_that_is_written_anew_in_mid_run_is_not_done(job: RunJob) -> N
 @pytest.mark.usefixtures("long_ago")
 def test_a_copy_of_a_whole_run_has_nothing_to_make_again(job: RunJob) -> None:
     run(job, lambda _: None, Cancel())
-    copy, told = f"{job.out}.copy", list[Event]()
+    copy, reported = f"{job.out}.copy", list[Event]()
     shutil.copytree(job.out, copy)
-    assert run(RunJob.from_json({**job.to_json(), "out": copy, "resume": True}), told.append, Cancel()).is_whole
-    assert [event for event in told if event.kind == "frame"] == []
+    assert run(RunJob.from_json({**job.to_json(), "out": copy, "resume": True}), reported.append, Cancel()).is_whole
+    assert [event for event in reported if event.kind == "frame"] == []
 
 
 def test_older_clean_plates_beside_a_run_without_any_are_reported(job: RunJob) -> None:
     def warnings_of(job: RunJob) -> list[str]:
-        told: list[Event] = []
-        run(job, told.append, Cancel())
-        return [str(event.facts["message"]) for event in told if event.kind == "warning"]
+        reported: list[Event] = []
+        run(job, reported.append, Cancel())
+        return [str(event.facts["message"]) for event in reported if event.kind == "warning"]
 
     bare = replace(job, clean=False)
     assert warnings_of(bare) == warnings_of(job) == []
@@ -231,9 +231,9 @@ def test_a_frame_that_could_not_be_read_for_a_while_is_read_by_resume(
     whole = run(replace(job, out=f"{job.out}.whole"), lambda _: None, Cancel())
     monkeypatch.setattr(Plate, "read", glitch)
     assert list(run(job, lambda _: None, Cancel()).failed) == [1003]
-    told: list[Event] = []
-    assert list(run(replace(job, resume=True), told.append, Cancel()).failed) == [1003]
-    assert not [event for event in told if event.kind == "tracked"]  # it is still so: nothing is done anew
+    reported: list[Event] = []
+    assert list(run(replace(job, resume=True), reported.append, Cancel()).failed) == [1003]
+    assert not [event for event in reported if event.kind == "tracked"]  # it is still so: nothing is done anew
     monkeypatch.setattr(Plate, "read", read)
     assert run(replace(job, resume=True), lambda _: None, Cancel()).done == whole.done
     same = "shapes.roto.json"
@@ -257,9 +257,9 @@ def test_a_movie_that_is_touched_in_mid_run_is_whole(job: RunJob, puppet: Module
 
     outcome = run(filmed, at_frame(3, touch), Cancel())
     assert outcome.is_whole
-    told: list[Event] = []
-    run(replace(filmed, resume=True), told.append, Cancel())
-    assert not [event for event in told if event.kind in ("tracked", "warning", "frame")]
+    reported: list[Event] = []
+    run(replace(filmed, resume=True), reported.append, Cancel())
+    assert not [event for event in reported if event.kind in ("tracked", "warning", "frame")]
 
 
 def test_a_plate_that_was_replaced_with_its_time_kept_is_noticed(job: RunJob, puppet: ModuleType) -> None:

@@ -293,10 +293,10 @@ def test_a_run_can_be_undone_and_other_frames_stay(
     run_project.close()
     assert main(words(plates, pack, tmp_path, "--frames", "1007-1008")) == 0
     project = Project.open(tmp_path / "shot.rotopaint")
-    told = project.note("run")
-    assert told["held"] == known["held"]
-    assert set(told["errors"]) == set(known["errors"])
-    assert {f: row for f, row in told["errors"].items() if f not in ("1007", "1008")} == {
+    reported = project.note("run")
+    assert reported["held"] == known["held"]
+    assert set(reported["errors"]) == set(known["errors"])
+    assert {f: row for f, row in reported["errors"].items() if f not in ("1007", "1008")} == {
         f: row for f, row in known["errors"].items() if f not in ("1007", "1008")
     }
     loaded = project.load()

@@ -113,8 +113,8 @@ def test_clean_plate_changes_the_matte_only_and_hides_the_seam(plates: str, whol
     assert (spec.full_width, spec.full_height) == (192, 120)
     assert (clean != plate)[matte == 0].sum() == 0
     assert (clean != plate).any()
-    told = json.loads((whole / "run.json").read_text())["seam"]
-    for frames in (told["by_frame"], told["by_seam"]["seam_middle"]):
+    reported = json.loads((whole / "run.json").read_text())["seam"]
+    for frames in (reported["by_frame"], reported["by_seam"]["seam_middle"]):
         assert sorted(map(int, frames)) == list(range(1001, 1013))
         assert all(after < before / 3 for before, after in frames.values())
 

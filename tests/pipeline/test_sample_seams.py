@@ -99,10 +99,10 @@ def test_a_run_in_tasks_and_a_resumed_one_have_the_same_ends(whole: Path, tmp_pa
         now = settled[frame]
         assert (record.shapes, record.landmarks, record.errors) == (now.shapes, now.landmarks, now.errors)
     before = (whole / "shapes.roto.json").read_bytes()
-    told = list[Event]()
-    run(job(whole), told.append, Cancel())
+    reported = list[Event]()
+    run(job(whole), reported.append, Cancel())
     assert (whole / "shapes.roto.json").read_bytes() == before
-    assert not [event for event in told if event.kind == "frame"]
+    assert not [event for event in reported if event.kind == "frame"]
 
 
 def test_what_people_keyed_never_moves(whole: Path, truth: RotoDocument, tmp_path: Path) -> None:
@@ -116,9 +116,9 @@ def test_what_people_keyed_never_moves(whole: Path, truth: RotoDocument, tmp_pat
     path = tmp_path / "shot.rotopaint"
     with closing(Project.create(path)) as project:
         project.append("edit", State(), State(document=edited, predicted=found))
-    told = list[Event]()
-    run(replace(job(tmp_path / "out"), project=str(path)), told.append, Cancel())
-    frames = [event.facts["frame"] for event in told if event.kind == "frame"]
+    reported = list[Event]()
+    run(replace(job(tmp_path / "out"), project=str(path)), reported.append, Cancel())
+    frames = [event.facts["frame"] for event in reported if event.kind == "frame"]
     assert frames == list(FRAMES)
     with closing(Project.open(path, write=False)) as project:
         after = project.load().state

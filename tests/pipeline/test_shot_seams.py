@@ -131,11 +131,11 @@ def test_where_no_head_fits_frames_keep_their_own_seams_and_a_line_says_so(monke
 
     monkeypatch.setattr(head_solve, "gauss_newton_step", singular)
     records = [record_of(k) for k in range(N_HOLDS)]
-    told = list[Event]()
-    settled = list(with_shot_seams(plan_of(Evidence(), Plate()), records, told.append, Cancel()))
+    reported = list[Event]()
+    settled = list(with_shot_seams(plan_of(Evidence(), Plate()), records, reported.append, Cancel()))
     assert settled == records
-    assert [event.kind for event in told] == ["warning"]
-    assert "0-5" in told[0].facts["message"]
+    assert [event.kind for event in reported] == ["warning"]
+    assert "0-5" in reported[0].facts["message"]
 
 
 @pytest.mark.parametrize(("known", "zooms"), [((1, 2), [1, 1, 2]), ((1,), [1, 1, 1])])

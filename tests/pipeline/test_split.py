@@ -96,9 +96,9 @@ def test_a_task_that_was_stopped_goes_on(
     cancel = Cancel()
     with pytest.raises(CancelledError):
         paint(job, FrameRange(1001, 1012), stop_at_third, cancel)
-    told: list[Event] = []
-    paint(job, FrameRange(1001, 1012), told.append, Cancel())
-    assert 0 < sum(event.kind == "frame" for event in told) < 10  # what stood was not done again
+    reported: list[Event] = []
+    paint(job, FrameRange(1001, 1012), reported.append, Cancel())
+    assert 0 < sum(event.kind == "frame" for event in reported) < 10  # what stood was not done again
     gather(job, _nobody)
     assert _bytes(tmp_path) == _bytes(whole)
 
@@ -230,9 +230,9 @@ def test_frames_that_were_tracked_otherwise_since_are_painted_anew(
     journal = Journal(path)
     journal.append(replace(before, shapes={**before.shapes, "seam_middle": lower}))
     journal.close()
-    told = list[Event]()
-    paint(job, FrameRange(1001, 1003), told.append, Cancel())
-    assert [event.facts["frame"] for event in told if event.kind == "frame"] == [1002]
+    reported = list[Event]()
+    paint(job, FrameRange(1001, 1003), reported.append, Cancel())
+    assert [event.facts["frame"] for event in reported if event.kind == "frame"] == [1002]
     assert _top(tmp_path, 1002) - _top(tmp_path, 1001) == 9
 
 

@@ -58,12 +58,12 @@ def badge(*frames: int) -> RotoShape:
 
 @pytest.mark.parametrize("key", [1001, 1006])
 def test_a_shape_follows_its_plane_from_one_key_both_ways(plates: str, key: int) -> None:
-    told: list[tuple[int, int]] = []
-    found = follow_plane(badge(key), FRAMES, open_plate(plates), progress=lambda *step: told.append(step))
+    reported: list[tuple[int, int]] = []
+    found = follow_plane(badge(key), FRAMES, open_plate(plates), progress=lambda *step: reported.append(step))
     assert sorted(found.points) == [frame for frame in FRAMES if frame != key]
     assert max(off(points, frame) for frame, points in found.points.items()) < 0.35
     assert (found.lost, found.unsure) == ((), {})
-    assert told[-1] == (len(FRAMES) - 1, len(FRAMES) - 1)
+    assert reported[-1] == (len(FRAMES) - 1, len(FRAMES) - 1)
 
 
 def test_several_shapes_share_a_plane(plates: str) -> None:

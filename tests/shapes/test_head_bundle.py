@@ -71,7 +71,7 @@ def off(found: Array, true: Array) -> float:
     return float(np.mean([open_curve_distance(a, b) for a, b in zip(found, true)]))
 
 
-def told(splines: Array, noise_px: float = 1.0) -> KnownCurve:
+def reported(splines: Array, noise_px: float = 1.0) -> KnownCurve:
     return KnownCurve.of(splines, np.full(N_HOLDS, noise_px), np.zeros(N_HOLDS, bool), splines)
 
 
@@ -80,7 +80,7 @@ def test_the_head_finds_a_curve_that_a_third_of_the_holds_have_wrong(
 ) -> None:
     bridge, right, left = shot[3]
     wrong = bridge + np.where(np.arange(N_HOLDS) % 3 == 0, 9j, 0)[:, None]
-    found = solved(shot, [told(wrong), told(right), told(left)], NO_BUILD)
+    found = solved(shot, [reported(wrong), reported(right), reported(left)], NO_BUILD)
     assert off(wrong, bridge) > 2.5
     assert off(found[0], bridge) < 0.8
 
@@ -93,7 +93,8 @@ def test_a_persons_curve_outweighs_what_all_other_holds_have_wrong_alike(
     said_of_it = np.where(drawn[:, None], bridge, bridge + 4j)
     known = KnownCurve.of(said_of_it, np.full(N_HOLDS, 3.0), drawn, bridge + 4j)
     alone, keyed = (
-        solved(shot, [each, told(right), told(left)], NO_BUILD)[0] for each in (told(bridge + 4j, 3.0), known)
+        solved(shot, [each, reported(right), reported(left)], NO_BUILD)[0]
+        for each in (reported(bridge + 4j, 3.0), known)
     )
     assert off(alone, bridge) > 3
     assert off(keyed, bridge) < 1
@@ -106,13 +107,13 @@ def test_curves_that_are_wrong_alike_weigh_little_beside_a_persons_however_sure_
     drawn = np.arange(N_HOLDS) == 5
     wrong = bridge + 1.5j
     known = KnownCurve.of(np.where(drawn[:, None], bridge, wrong), np.full(N_HOLDS, 0.5), drawn, wrong)
-    assert off(solved(shot, [known, told(right), told(left)], NO_BUILD)[0], bridge) < 0.9
+    assert off(solved(shot, [known, reported(right), reported(left)], NO_BUILD)[0], bridge) < 0.9
 
 
 def test_one_side_determines_the_other(shot: tuple[HeadPoses, Array, Array, list[Array]]) -> None:
     bridge, right, left = shot[3]
     wrong = left + 6  # in all holds: only the other side corrects it
-    known = [told(bridge, 0.5), told(right, 0.5), told(wrong, 4.0)]
+    known = [reported(bridge, 0.5), reported(right, 0.5), reported(wrong, 4.0)]
     alone = solved(shot, known, NO_BUILD)
     mirrored = solved(shot, known, HeadBuild(shot[2], ((1, 2, False),), ()))
     assert off(alone[2], left) > 4
@@ -127,14 +128,14 @@ def test_an_end_stays_on_the_curve_that_it_lies_on(shot: tuple[HeadPoses, Array,
     assert joints == ((0, 0, 1), (0, 6, 2))
     short = bridge.copy()
     short[:, 0] += 4  # the first point, in all holds
-    known = [told(short, 8.0), told(right, 0.5), told(left, 0.5)]
+    known = [reported(short, 8.0), reported(right, 0.5), reported(left, 0.5)]
     alone, joined = (solved(shot, known, replace(NO_BUILD, joints=each))[0] for each in ((), joints))
     assert np.mean(abs(joined[:, 0] - bridge[:, 0])) < 0.75 * np.mean(abs(alone[:, 0] - bridge[:, 0]))
 
 
 def test_nothing_moves_where_all_observations_are_right(shot: tuple[HeadPoses, Array, Array, list[Array]]) -> None:
     curves = shot[3]
-    found = solved(shot, [told(each) for each in curves], HeadBuild(shot[2], ((0, 0, True), (1, 2, False)), ()))
+    found = solved(shot, [reported(each) for each in curves], HeadBuild(shot[2], ((0, 0, True), (1, 2, False)), ()))
     assert max(off(a, b) for a, b in zip(found, curves)) < 0.7
 
 

@@ -119,10 +119,10 @@ def test_keys_stay_in_the_shot_and_locked_shapes_stay(qtbot: QtBot, timeline: Ti
 
 def test_a_rubber_band_chooses_and_all_of_them_move(qtbot: QtBot, timeline: Timeline, session: ShotSession) -> None:
     session.select("b", also=("a",))
-    start, told = at(timeline, 1002) + QPoint(0, -4), list[str]()
-    session.message_sent.append(told.append)
+    start, reported = at(timeline, 1002) + QPoint(0, -4), list[str]()
+    session.message_sent.append(reported.append)
     drag_keys(qtbot, timeline, start, at(timeline, 1004), at(timeline, 1006, row=1) + QPoint(4, 0))
-    assert told[-1].startswith("3 keys: drag moves")
+    assert reported[-1].startswith("3 keys: drag moves")
     assert timeline.sheet.chosen_keys == {("a", 1003), ("a", 1006), ("b", 1005)}
     assert session.edits.labels == ()
     drag_keys(qtbot, timeline, at(timeline, 1005, row=1), at(timeline, 1004, row=1))

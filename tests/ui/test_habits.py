@@ -88,8 +88,8 @@ def test_ctrl_e_shows_what_would_be_written_first(qtbot: QtBot, shot: Panel, mon
 
 
 def test_no_options_of_the_command_line_are_shown() -> None:
-    told = in_panel_terms("shot: no face; give --crop FRAME:X,Y,W,H or --frames 1001-1010")
-    assert told == "shot: no face; give the crop box FRAME:X,Y,W,H or In and Out 1001-1010"
+    reported = in_panel_terms("shot: no face; give --crop FRAME:X,Y,W,H or --frames 1001-1010")
+    assert reported == "shot: no face; give the crop box FRAME:X,Y,W,H or In and Out 1001-1010"
 
 
 @pytest.mark.parametrize(

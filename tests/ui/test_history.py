@@ -68,10 +68,10 @@ def test_a_new_step_takes_the_place_of_those_ahead(qtbot: QtBot, shot: Panel) ->
 
 
 def test_many_steps_are_one_change(qtbot: QtBot, shot: Panel) -> None:
-    told: list[int] = []
-    shot.session.listeners.append(lambda: told.append(1))
+    reported: list[int] = []
+    shot.session.listeners.append(lambda: reported.append(1))
     shot.session.edits.go_to_step(0)
-    assert len(told) == 1
+    assert len(reported) == 1
     assert shot.session.edits.go_to_step(0) is None
 
 

@@ -75,19 +75,19 @@ def test_the_rate_is_measured_over_a_second_and_shown(
     canvas: Canvas, session: ShotSession, player: tuple[Player, Clock, QObject]
 ) -> None:
     play, clock, _ = player
-    told: list[tuple[float, int]] = []
-    play.measured.connect(lambda shown, dropped: told.append((shown, dropped)))
+    reported: list[tuple[float, int]] = []
+    play.measured.connect(lambda shown, dropped: reported.append((shown, dropped)))
     play.measured.connect(canvas.show_rate)
     for _ in range(60):  # every other frame is late: 12 a second, 12 dropped
         clock.now += 2 / 24 + 1e-9
         play.tick()
-    assert told[-1][0] == pytest.approx(12, abs=1)
-    assert told[-1][1] == pytest.approx(12, abs=1)
+    assert reported[-1][0] == pytest.approx(12, abs=1)
+    assert reported[-1][1] == pytest.approx(12, abs=1)
     canvas.overlay = Overlay(splines=False, landmarks=False)
     session.go_to(1001)
     assert grabbed(canvas)[10:30, 480:].max() > 200
     play.play(False)
-    assert told[-1] == (0.0, 0)
+    assert reported[-1] == (0.0, 0)
     assert (grabbed(canvas)[10:30, 480:] == 0x40).all()
 
 

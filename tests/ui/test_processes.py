@@ -59,9 +59,9 @@ def test_a_frame_that_cannot_be_read_is_reported_once_and_not_asked_again(
     (tmp_path / "shot" / "plates" / "plate.1002.png").write_bytes(b"\x89PNG\r\n\x1a\n nothing")
     with qtbot.waitSignal(frame_cache.opened, timeout=120_000):
         frame_cache.open(PLATE, plate)
-    with qtbot.waitSignal(frame_cache.failed, timeout=120_000) as told:
+    with qtbot.waitSignal(frame_cache.failed, timeout=120_000) as reported:
         frame_cache.want([(PLATE, 1002)])
-    assert "plate.1002.png" in told.args[0]
+    assert "plate.1002.png" in reported.args[0]
     assert (PLATE, 1002) in frame_cache.broken
     frame_cache.want([(PLATE, 1002)])
     assert frame_cache._sent == []
@@ -86,9 +86,9 @@ def test_a_decoder_that_dies_is_started_again_with_its_plates(
 ) -> None:
     with qtbot.waitSignal(frame_cache.opened, timeout=120_000):
         frame_cache.open(PLATE, plate)
-    with qtbot.waitSignal(frame_cache.failed, timeout=120_000) as told:
+    with qtbot.waitSignal(frame_cache.failed, timeout=120_000) as reported:
         frame_cache.process.kill()
-    assert "started again" in told.args[0]
+    assert "started again" in reported.args[0]
     frame_cache.want([(PLATE, 1001)])
     qtbot.waitUntil(lambda: frame_cache.image(PLATE, 1001) is not None, timeout=120_000)
 

@@ -69,14 +69,14 @@ def test_what_a_stopped_run_said_goes_with_its_shapes(
 def test_what_the_model_doubts_is_painted_where_the_artist_asks_for_it(
     qtbot: QtBot, session: ShotSession, tmp_path: Path, engine_of: Callable[[str], Engine]
 ) -> None:
-    told = tmp_path / "told.txt"
-    writes = f"import pathlib, sys; pathlib.Path({str(told)!r}).write_text(' '.join(sys.argv[1:])); sys.exit(1)"
+    reported = tmp_path / "told.txt"
+    writes = f"import pathlib, sys; pathlib.Path({str(reported)!r}).write_text(' '.join(sys.argv[1:])); sys.exit(1)"
     owner = QObject()
     jobs = ShotJobs(session, lambda: engine_of(writes), owner)
     for force in (False, True):
         with qtbot.waitSignal(jobs.ended, timeout=120_000):
             jobs.run(PlateChoice("plate.####.png"), None, Preferences(), force=force)
-        assert ("--force" in told.read_text().split()) == force
+        assert ("--force" in reported.read_text().split()) == force
     jobs.shut_down()
 
 

@@ -59,15 +59,15 @@ def gated(tmp_path: Path) -> Engine:
 
 def press_run(qtbot: QtBot, window: MainWindow, event: str) -> dict[str, object]:
     """Press Run and wait for an event of the engine; returns it."""
-    told: list[dict[str, object]] = []
+    reported: list[dict[str, object]] = []
 
     def is_it(facts: dict[str, object]) -> bool:
-        told.append(facts)
+        reported.append(facts)
         return facts["event"] == event
 
     with qtbot.waitSignal(window.panel.jobs.worker.happened, check_params_cb=is_it, timeout=120_000):
         key(qtbot, window, Qt.Key.Key_Return, CONTROL)
-    return told[-1]
+    return reported[-1]
 
 
 def test_a_stopped_run_keeps_what_has_come_and_run_goes_on(

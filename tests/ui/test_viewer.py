@@ -426,36 +426,36 @@ def test_the_readout_tells_values_place_frame_and_magnification(
 ) -> None:
     assert readout_words(1001, 10.04, 5.5, 2.0, None) == "x 10.0  y 5.5   frame 1001   200 %"
     assert readout_words(7, 1, 2, 1.0, (0.18, 12.5, -0.01)) == "0.1800  12.50  -0.0100   x 1.0  y 2.0   frame 7   100 %"
-    told: list[str] = []
-    canvas.readout_changed.connect(told.append)
+    reported: list[str] = []
+    canvas.readout_changed.connect(reported.append)
     qtbot.mouseMove(canvas, QPoint(105, 55))
-    assert told[-1].startswith("x 10.5  y 5.5   frame 1001")
-    assert told[-1].endswith("1000 %")
+    assert reported[-1].startswith("x 10.5  y 5.5   frame 1001")
+    assert reported[-1].endswith("1000 %")
     monkeypatch.setattr(canvas, "devicePixelRatioF", lambda: 2.0)  # a dense screen
     qtbot.mouseMove(canvas, QPoint(106, 55))
-    assert told[-1].endswith("2000 %")
+    assert reported[-1].endswith("2000 %")
     qtbot.mouseMove(canvas, QPoint(105, 55))
     frame_cache.pixel_ready.emit(PLATE, 1001, 10, 5, (0.5, 0.25, 2.0))
-    assert told[-1].startswith("0.5000  0.2500  2.0000   x 10.5")
+    assert reported[-1].startswith("0.5000  0.2500  2.0000   x 10.5")
     frame_cache.pixel_ready.emit(PLATE, 1001, 11, 5, (9.0, 9.0, 9.0))  # of a pixel that the mouse has left
-    assert told[-1].startswith("x 10.5")
+    assert reported[-1].startswith("x 10.5")
 
 
 def test_the_readout_follows_frame_and_magnification_under_a_mouse_at_rest(
     canvas: Canvas, session: ShotSession
 ) -> None:
-    told: list[str] = []
-    canvas.readout_changed.connect(told.append)
+    reported: list[str] = []
+    canvas.readout_changed.connect(reported.append)
     canvas._hover = QPointF(105, 55)
     session.go_to(1002)
-    assert "frame 1002" in told[-1]
+    assert "frame 1002" in reported[-1]
     canvas.zoom_to(canvas.view.zoom * 2)
-    assert "2000 %" in told[-1]
+    assert "2000 %" in reported[-1]
     canvas._hover = None
     session.go_to(1003)
-    assert told[-1] == ""  # no mouse, no readout
+    assert reported[-1] == ""  # no mouse, no readout
     session.go_to(1002)
-    assert len(told) == 3
+    assert len(reported) == 3
 
 
 def test_a_landmark_under_the_mouse_tells_its_name_and_error(session: ShotSession) -> None:

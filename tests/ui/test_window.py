@@ -75,9 +75,9 @@ def test_the_frame_cache_reads_pictures_and_pixels_from_the_process(qtbot: QtBot
     assert image is not None
     grey = QColor(code(1003), code(1003), code(1003))
     assert (image.pixelColor(10, 5), image.pixelColor(40, 30)) == (QColor(255, 255, 255), grey)
-    told: list[tuple[object, ...]] = []
-    frame_cache.pixel_ready.connect(lambda *facts: told.append(facts))
+    reported: list[tuple[object, ...]] = []
+    frame_cache.pixel_ready.connect(lambda *facts: reported.append(facts))
     frame_cache.ask_pixel(PLATE, 1003, 10, 5)
-    qtbot.waitUntil(lambda: bool(told), timeout=120_000)
-    assert told == [(PLATE, 1003, 10, 5, pytest.approx((1.0, 1.0, 1.0)))]
+    qtbot.waitUntil(lambda: bool(reported), timeout=120_000)
+    assert reported == [(PLATE, 1003, 10, 5, pytest.approx((1.0, 1.0, 1.0)))]
     frame_cache.shut_down()

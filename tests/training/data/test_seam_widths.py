@@ -28,7 +28,7 @@ ROWS = {"wide": 90.0, "thin": 170.0}
 
 
 def grooves(
-    folder: Path, widths_px: dict[str, float], *, blur: float = 0.0, light: float = 1.0, told: float | None = None
+    folder: Path, widths_px: dict[str, float], *, blur: float = 0.0, light: float = 1.0, reported: float | None = None
 ) -> Dataset:
     """Six faces with two straight grooves, half as bright as the skin."""
     samples = []
@@ -43,7 +43,7 @@ def grooves(
             picture = cv2.GaussianBlur(picture, (0, 0), blur)
         write_picture(folder / f"{at}.png", np.rint(picture * 255).astype(np.uint8))
         line = {
-            name: ShapeTruth([[30, row + 0.3 * at, 0, 0, 50, 0], [230, row + 0.3 * at, -50, 0, 0, 0]], told)
+            name: ShapeTruth([[30, row + 0.3 * at, 0, 0, 50, 0], [230, row + 0.3 * at, -50, 0, 0, 0]], reported)
             for name, row in ROWS.items()
         }
         marks = {"top": (130.0, 30.0, 1.0), "bottom": (130.0, 30.0 + FACE, 1.0), "ear": (40.0, 130.0, 1.0)}
@@ -76,8 +76,8 @@ def test_neither_lens_nor_light_changes_it(tmp_path: Path, how: dict[str, float]
 def test_what_is_reported_or_not_to_be_seen_stays(tmp_path: Path) -> None:
     unseen = grooves(tmp_path / "unseen", {"wide": 4.0})
     assert add_seam_widths(unseen).sheet.shapes[1].width_share == USUAL_SEAM_SHARE
-    told = grooves(tmp_path / "told", {"wide": 4.0, "thin": 2.0}, told=3.0)
-    assert add_seam_widths(told) is told
+    reported = grooves(tmp_path / "reported", {"wide": 4.0, "thin": 2.0}, reported=3.0)
+    assert add_seam_widths(reported) is reported
     own = replace(SHEET, shapes=tuple(replace(spec, width_share=0.03) for spec in SHEET.shapes))
     named = replace(grooves(tmp_path / "named", {"wide": 4.0, "thin": 2.0}), sheet=own)
     assert add_seam_widths(named) is named

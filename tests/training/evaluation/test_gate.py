@@ -214,9 +214,9 @@ def test_names_in_the_tables_neither_break_a_line_nor_steer_the_terminal() -> No
     new, old = result(shot_mean=9.0), result()
     for each in (new, old):
         each["per_shot"] = {"s\n1\x1b[31m": each["per_shot"]["s1"]}
-    assert r"s 1\x1b[31m" in (told := gate.gate_text(gate.compare_packs(new, old), ("a\x1b", "b\n")))
-    assert all(line.isprintable() for line in told.split("\n"))
+    assert r"s 1\x1b[31m" in (reported := gate.gate_text(gate.compare_packs(new, old), ("a\x1b", "b\n")))
+    assert all(line.isprintable() for line in reported.split("\n"))
     facts = {"dataset": "d\x1b", "n_samples": 1, "splits": ["test"], "missing": ["m\n\x1b"], "doubts": ["x\x1b"]}
-    told = command.figures_table([{**new, **facts, "pack": "p\n\x1b"}])
-    assert all(line.isprintable() for line in told.split("\n"))
-    assert r"p \x1b has no m \x1b; the others were measured" in told
+    reported = command.figures_table([{**new, **facts, "pack": "p\n\x1b"}])
+    assert all(line.isprintable() for line in reported.split("\n"))
+    assert r"p \x1b has no m \x1b; the others were measured" in reported

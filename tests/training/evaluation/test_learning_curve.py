@@ -73,8 +73,8 @@ def test_the_curve_is_measured_written_and_resumed(faces: Path, tmp_path: Path) 
     points = curve.measure([faces], out, train=train, shares=(0.25, 0.5, 1.0))
     assert asked == [(6, "25"), (11, "50"), (22, "pack")]
     assert [p.errors_px for p in points] == [{"landmarks": 10 / n, "seams": 20 / n} for n in (6, 11, 22)]
-    told = json.loads((tmp_path / "pack.run" / "learning_curve.json").read_text())
-    assert [point["frames"] for point in told["points"]] == [6, 11, 22]
+    reported = json.loads((tmp_path / "pack.run" / "learning_curve.json").read_text())
+    assert [point["frames"] for point in reported["points"]] == [6, 11, 22]
     again = curve.measure([faces], out, train=train, shares=(0.25, 0.5, 1.0), resume=True)
     assert again == points
     assert len(asked) == 3

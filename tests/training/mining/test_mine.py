@@ -53,15 +53,15 @@ class Whole(NamedTuple):
 
     out: Path
     mined: MineReport
-    told: dict[str, list[tuple[int, int]]]
+    reported: dict[str, list[tuple[int, int]]]
 
 
 @pytest.fixture(scope="module")
 def whole(unedited: Character, tmp_path_factory: pytest.TempPathFactory) -> Whole:
     """Mined once for all tests that only read it."""
-    out, told = tmp_path_factory.mktemp("whole") / "set", defaultdict(list)
-    mined = mine(_order(unedited, out), progress=lambda stage, done, total: told[stage].append((done, total)))
-    return Whole(out, mined, told)
+    out, reported = tmp_path_factory.mktemp("whole") / "set", defaultdict(list)
+    mined = mine(_order(unedited, out), progress=lambda stage, done, total: reported[stage].append((done, total)))
+    return Whole(out, mined, reported)
 
 
 def test_a_character_becomes_a_data_set(whole: Whole) -> None:
@@ -403,5 +403,5 @@ def test_the_command_mines_as_the_function_does() -> None:
     """A face in a smaller picture has fewer pixels than the network's crop of it."""
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
-    told, usual = parser.parse_args(["roto.nk", "--out", "made"]), MineOptions((), Path("made"))
-    assert (told.size, told.tolerance, told.licence) == (usual.size, usual.tolerance_px, usual.licence)
+    reported, usual = parser.parse_args(["roto.nk", "--out", "made"]), MineOptions((), Path("made"))
+    assert (reported.size, reported.tolerance, reported.licence) == (usual.size, usual.tolerance_px, usual.licence)

@@ -31,12 +31,12 @@ def samples(n: int, seed: int) -> Truth:
 
 def test_shapes_are_as_careful_as_held_out_landmarks_ask_for() -> None:
     learn, held = samples(60, 0), samples(30, 1)
-    told = np.full(8, 0.004)
+    reported = np.full(8, 0.004)
     found = held.landmarks + np.random.default_rng(3).normal(0, 0.4, held.landmarks.shape)  # as inaccurate as expected
-    assert choose_guards(SHEET, learn, told, found, held).tolist() == [1.0]
+    assert choose_guards(SHEET, learn, reported, found, held).tolist() == [1.0]
     # ten times as inaccurate as expected
     worse = held.landmarks + np.random.default_rng(2).normal(0, 4.0, held.landmarks.shape)
-    assert choose_guards(SHEET, learn, told, worse, held).tolist() == [4.0]
+    assert choose_guards(SHEET, learn, reported, worse, held).tolist() == [4.0]
 
 
 def test_the_crop_holds_all_that_is_keyed_and_no_more(faces: Path) -> None:

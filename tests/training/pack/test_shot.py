@@ -111,10 +111,10 @@ def test_a_lesson_distinguishes_labels_from_predictions(project: Path, pack: Pat
     solved = {"seam": {f: Key(shot.document.shape("seam").at(f), "propagated") for f in FRAMES}}
     drawn = DrawnShot(shot.document, solved, {"seam"}, shot.frames)
     with closing(open_models(load_pack(pack), device="cpu", threads=1)) as models:
-        told = list[tuple[int, int]]()
-        reading = read_shot(shot.predicted, shot.plate, models, progress=lambda *step: told.append(step))
-        assert told == sorted(set(told))
-        assert {total for _, total in told} == {told[-1][0]}  # to its very end
+        reported = list[tuple[int, int]]()
+        reading = read_shot(shot.predicted, shot.plate, models, progress=lambda *step: reported.append(step))
+        assert reported == sorted(set(reported))
+        assert {total for _, total in reported} == {reported[-1][0]}  # to its very end
         lesson = make_lesson(reading, shot.plate, drawn, input_size=64, margin=1.3)
     assert lesson.is_corrected.tolist() == [True, False] * 3
     known = lesson.known.truth.landmarks
@@ -136,10 +136,12 @@ def test_a_lesson_distinguishes_labels_from_predictions(project: Path, pack: Pat
 def test_three_corrected_frames_teach_a_pack_and_the_shot(project: Path, pack: Path, tmp_path: Path) -> None:
     with closing(Project.open(project, write=False)) as opened:
         before = opened.load().state
-    out, told = tmp_path / "taught", list[Event]()
+    out, reported = tmp_path / "taught", list[Event]()
     settings = (*TINY, "steps=120", "learning_rate=0.004")
-    report = train_shot(TrainOptions([str(project)], out, "shot", overrides=settings, init=str(pack), sink=told.append))
-    assert told[0].facts == {"stage": "train", "samples": 6, "held_out": 0, "init": "discs"}
+    report = train_shot(
+        TrainOptions([str(project)], out, "shot", overrides=settings, init=str(pack), sink=reported.append)
+    )
+    assert reported[0].facts == {"stage": "train", "samples": 6, "held_out": 0, "init": "discs"}
     assert report.frames == CORRECTED
     assert report.steps == 120
     taught = load_pack(out)

@@ -78,9 +78,9 @@ def test_training_learns_and_reports_progress(made: tuple[TrainReport, list[Even
     assert isinstance(events[-1].facts["profile"]["bound_by"], str)
     errors = [event.facts["held_out_percent"] for event in progress[:3]]
     assert errors[-1] < 0.6 * errors[0]
-    told = json.loads(events[-1].line())
+    reported = json.loads(events[-1].line())
     assert report.profile is not None
-    assert told["profile"]["bound_by"] == report.profile.bound_by
+    assert reported["profile"]["bound_by"] == report.profile.bound_by
     assert set(report.seconds) == {"loading", "training", "fitting", "seams", "export", "evaluation"}
     log = (report.pack.with_name("discs.run") / "log.csv").read_text().splitlines()
     assert log[0].startswith("step,minutes,size_px,loss")

@@ -28,8 +28,8 @@ SETTINGS = (
 
 def deadly(log: Path, name: str, step: int, words: list[str]) -> None:
     """The command line, killed as soon as its run reaches an action at a step; it prints to a file."""
-    with log.open("w") as told:
-        os.dup2(told.fileno(), 1)
+    with log.open("w") as reported:
+        os.dup2(reported.fileno(), 1)
     os.environ[DONE] = "1"  # this process does not restart
     alive = getattr(Trainer, name)
 

@@ -159,9 +159,9 @@ def test_an_unknown_gpu_utilisation_is_reported_as_unknown() -> None:
     found = make_profile([silent], device="NVIDIA X", activations="keep", reading_share=0)
     assert found is not None
     assert "how busy NVIDIA X was is unknown (nvidia-ml-py is missing" in found.line()
-    told = make_profile([silent], device="processor", activations="keep", reading_share=0)
-    assert told is not None
-    assert "is unknown" not in told.line()
+    reported = make_profile([silent], device="processor", activations="keep", reading_share=0)
+    assert reported is not None
+    assert "is unknown" not in reported.line()
 
 
 def test_the_driver_is_queried_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:

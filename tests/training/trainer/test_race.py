@@ -49,10 +49,10 @@ def test_a_ratio_is_that_of_images_times_that_of_speed() -> None:
 def test_what_the_other_never_reached_is_a_lower_bound() -> None:
     row = levels.compare(OURS, STOCK, 1.0, 300.0)
     assert (row["ratio"], row["more_than"]) == (None, 15.0)
-    told = race.compare_sides(OURS, STOCK, 300.0)
-    assert told["at_our_best"] == "1.00 %: not within 15.0 times as long"
-    assert told["at_the_lowest_both_reached"] is None  # stock's best is the error of ours before its first step
-    asked = [row["percent"] for row in told["levels"]]
+    reported = race.compare_sides(OURS, STOCK, 300.0)
+    assert reported["at_our_best"] == "1.00 %: not within 15.0 times as long"
+    assert reported["at_the_lowest_both_reached"] is None  # stock's best is the error of ours before its first step
+    asked = [row["percent"] for row in reported["levels"]]
     assert asked == sorted(asked, reverse=True)
     assert asked[0] < 4.0
     assert asked[-1] == 1.0
@@ -77,12 +77,12 @@ def test_a_side_trains_a_step_in_each_of_its_turns(
     monkeypatch.setattr(sys, "stdout", said)
     with pytest.raises(SystemExit):
         racer.main([side, str(tmp_path / "order.json")])
-    told = [json.loads(line) for line in said.getvalue().splitlines()]
-    assert told[0]["facts"]["train_samples"] == 22
-    seen = [each for each in told if each["event"] == "seen"]
+    reported = [json.loads(line) for line in said.getvalue().splitlines()]
+    assert reported[0]["facts"]["train_samples"] == 22
+    seen = [each for each in reported if each["event"] == "seen"]
     assert [each["images"] for each in seen] == [0, 4, 8, 12, 16, 20, 24]
     assert [each["cpu_s"] for each in seen] == sorted(each["cpu_s"] for each in seen)
-    assert sum(each["event"] == "paused" for each in told) == 7
+    assert sum(each["event"] == "paused" for each in reported) == 7
     assert seen[-1]["percent"] != seen[0]["percent"]
 
 

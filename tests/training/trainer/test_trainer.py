@@ -146,8 +146,8 @@ def test_a_checkpoint_that_is_none_is_reported_without_a_librarys_advice(tmp_pat
     path.write_bytes(content) if isinstance(content, bytes) else torch.save([content], path)
     with pytest.raises(TrainingError) as refused:
         trainer(tmp_path).load()
-    told = "cannot be read, it is damaged or no checkpoint; train again without --resume"
-    assert str(refused.value) == f"{path}: {told}"
+    reported = "cannot be read, it is damaged or no checkpoint; train again without --resume"
+    assert str(refused.value) == f"{path}: {reported}"
 
 
 def test_a_new_training_keeps_only_the_checkpoint_of_a_stopped_one(tmp_path: Path) -> None:
@@ -160,8 +160,10 @@ def test_a_new_training_keeps_only_the_checkpoint_of_a_stopped_one(tmp_path: Pat
     kept = tmp_path / "checkpoint.2.pt"
     assert [path for path in tmp_path.glob("*.pt") if path.name != CHECKPOINT] == [kept]
     assert kept.read_bytes() == content
-    told = [event.facts["message"] for event in events if event.kind == "warning"]
-    assert told == [f"starts anew; {kept} keeps a training that was stopped (rename it to {CHECKPOINT} and --resume)"]
+    reported = [event.facts["message"] for event in events if event.kind == "warning"]
+    assert reported == [
+        f"starts anew; {kept} keeps a training that was stopped (rename it to {CHECKPOINT} and --resume)"
+    ]
 
 
 def test_a_training_that_starts_anew_passes_over_a_damaged_checkpoint(tmp_path: Path) -> None:

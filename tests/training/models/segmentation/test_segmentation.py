@@ -105,8 +105,8 @@ def test_labels_move_with_the_crop() -> None:
 def test_what_an_occluder_hides_is_no_seam() -> None:
     bare = CropMaker([_view()], 96, 1.3, STRAIGHT, {}).batch([0] * 12, np.random.default_rng(2))
     crops = CropMaker([_view()], 96, 1.3, STRAIGHT, {"occluders": 1.0}).batch([0] * 12, np.random.default_rng(2))
-    told, untold = ((crops.pictures[seam > 0.9][:, 1] > 150).mean() for seam in (crops.seam, bare.seam))
-    assert untold < 0.93 < 0.95 < told  # the rest are soft edges
+    reported, untold = ((crops.pictures[seam > 0.9][:, 1] > 150).mean() for seam in (crops.seam, bare.seam))
+    assert untold < 0.93 < 0.95 < reported  # the rest are soft edges
 
 
 def _shot(folder: Path, n: int = 4) -> Path:

@@ -42,7 +42,7 @@ def as_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseEx
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "told"),
+    ("error", "code", "reported"),
     [
         (TrainingError("data: no dataset.json"), 2, "data: no dataset.json"),
         (CancelledError("stopped on request"), 130, "stopped on request"),
@@ -56,13 +56,13 @@ def test_a_rank_that_nothing_can_mend_ends_all(
     capsys: pytest.CaptureFixture[str],
     error: BaseException,
     code: int,
-    told: str,
+    reported: str,
 ) -> None:
     assert as_rank(error) == 0  # the launcher does not restart it
     assert as_rank(AssertionError("nobody trains after that")) == 0
     assert capsys.readouterr().err == ""
     assert launch._report_exit(tmp_path, 0) == code
-    assert capsys.readouterr().err.startswith(f"rotopaint train: {told}")
+    assert capsys.readouterr().err.startswith(f"rotopaint train: {reported}")
 
 
 def test_a_rank_that_lost_another_is_started_again(

@@ -88,10 +88,10 @@ def test_ranks_of_torchrun_bind_themselves_unless_already_bound(monkeypatch: pyt
 def test_a_rank_takes_its_memory_from_its_own_node(tmp_path: Path) -> None:
     nodes = _machine(tmp_path, "0", "1-63")
     asked = f"from pathlib import Path; from {prefer_memory_of.__module__} import *; nodes = Path({str(nodes)!r})"
-    told = "print(prefer_memory_of([0], nodes), prefer_memory_of([0, 1], nodes))"
+    reported = "print(prefer_memory_of([0], nodes), prefer_memory_of([0, 1], nodes))"
     maps_told = "print(Path('/proc/self/numa_maps').read_text())"
     done = subprocess.run(
-        [sys.executable, "-c", f"{asked}; {told}; {maps_told}"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"{asked}; {reported}; {maps_told}"], capture_output=True, text=True, check=True
     )
     first, *maps = done.stdout.splitlines()
     assert first == "0 None"  # cores on two nodes: no common node
