@@ -394,9 +394,10 @@ class Trainer(Generic[Net, Batch]):
     def _keep_stopped(self, sink: Sink) -> None:
         """Rename the checkpoint of a training that was stopped, so that this one does not write over it."""
         path, state = self.folder / CHECKPOINT, {}
-        with contextlib.suppress(TrainingError):  # none there, or damaged
-            state = read_checkpoint(path)
-        if self.group.is_first and not state.get("is_over", True):  # older checkpoints have no such field
+        if self.group.is_first and path.is_file():
+            with contextlib.suppress(TrainingError):  # damaged
+                state = read_checkpoint(path)
+        if not state.get("is_over", True):  # older checkpoints have no such field
             kept = path.with_name(f"checkpoint.{state['at']}.pt")
             path.replace(kept)
             sink(
