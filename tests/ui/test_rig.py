@@ -107,6 +107,17 @@ def test_the_viewer_shows_what_was_rendered_last(qtbot: QtBot, shot: Panel, tmp_
     assert shot.canvas._stack._clean_name() == "clean plate"
 
 
+def test_a_clean_plate_in_a_folder_named_rig_is_a_clean_plate(qtbot: QtBot, shot: Panel, tmp_path: Path) -> None:
+    out = tmp_path / "rig"
+    (out / "clean").mkdir(parents=True)
+    cv2.imwrite(str(out / "clean" / "p.1001.png"), np.full((96, 160, 3), 200, np.uint8))
+    with qtbot.waitSignal(shot.plate_opened, timeout=120_000):
+        shot.open_plate(PlateChoice(str(tmp_path / "p" / "p.####.png")), out)
+    shot.commands["flip"].trigger()
+    qtbot.waitUntil(lambda: shot.frame_cache.image(CLEAN, 1001) is not None, timeout=120_000)
+    assert shot.canvas._stack._clean_name() == "clean plate"
+
+
 def test_a_shot_without_a_run_opens_with_the_shapes_that_were_saved(qtbot: QtBot, shot: Panel, tmp_path: Path) -> None:
     with qtbot.waitSignal(shot.plate_opened, timeout=120_000):
         shot.open_plate(PlateChoice(str(tmp_path / "p" / "p.####.png")), tmp_path / "out")

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from rotopaint_ui.engine.frame_cache import CLEAN, FrameCache
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot_files import CLEAN_NAME, RIG_FOLDER
+from rotopaint_ui.session.shot_files import CLEAN_NAME, rig_frames_folder
 
 REFRESH_MS = 3000
 
@@ -33,7 +33,7 @@ class CleanPlate(QObject):
         out = self._session.out
         if out is None or self._session.plate is None:
             return
-        folders = [folder for folder in (out / CLEAN_NAME, out / RIG_FOLDER / CLEAN_NAME) if _has_files(folder)]
+        folders = [folder for folder in (out / CLEAN_NAME, rig_frames_folder(out)) if _has_files(folder)]
         if folders:
             newest = max(folders, key=lambda folder: folder.stat().st_mtime_ns)
             self._frame_cache.open(CLEAN, str(newest))

@@ -29,7 +29,7 @@ from rotopaint_ui.engine.command_lines import (
 from rotopaint_ui.engine.run_worker import RunWorker, outcome_kind
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot_files import CLEAN_NAME, RIG_FOLDER, SHAPES_NAME, Results, read_run_results
+from rotopaint_ui.session.shot_files import SHAPES_NAME, Results, read_run_results, rig_frames_folder
 from rotopaint_ui.settings.preferences import Preferences
 
 LIVE_REFRESH_MS = 200
@@ -282,7 +282,7 @@ class ShotJobs(QObject):
             self._session.store_run()
             text = f"Painted {self._n_painted} frame{'' if self._n_painted == 1 else 's'}" if text == "Done" else text
         if kind == RIG and text == "Done" and out is not None:
-            text = f"W wipes to the frames without the rig, in {out / RIG_FOLDER / CLEAN_NAME}"
+            text = f"W wipes to the frames without the rig, in {rig_frames_folder(out)}"
         self._forget_handed()
         self.message_sent.emit(text, outcome_kind(text, is_done=is_done))
         if kind == MATTES:

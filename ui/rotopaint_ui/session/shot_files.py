@@ -25,6 +25,11 @@ _SAYS_NOTHING = re.compile(r"(plates?|frames?|img|images?|exr|dpx|jpe?g|png|main
 _NUMBER = re.compile(r"(-?\d+)\D*$")
 
 
+def rig_frames_folder(out: Path) -> Path:
+    """The folder of a shot's frames without its rig."""
+    return out / RIG_FOLDER / CLEAN_NAME
+
+
 @dataclass(frozen=True, slots=True)
 class PlateFacts:
     """The decoder's facts about the open plate."""

@@ -26,7 +26,7 @@ from rotopaint_ui.drawing.render import (
 )
 from rotopaint_ui.engine.frame_cache import CLEAN, PLATE, FrameCache
 from rotopaint_ui.session.session import ShotSession
-from rotopaint_ui.session.shot_files import RIG_FOLDER
+from rotopaint_ui.session.shot_files import rig_frames_folder
 from rotopaint_ui.tools.toolbox import crop_at
 from rotopaint_ui.viewer.loupe import Loupe, paint_loupe
 from rotopaint_ui.viewer.outlines import Outline, Outlines, Style, paint_path, paint_place
@@ -167,7 +167,9 @@ class Stack:
             return "preview"
         if self._frames.image(CLEAN, frame) is None:
             return "no clean frame yet"
-        return "without the rig" if Path(self._frames.source(CLEAN)).parent.name == RIG_FOLDER else "clean plate"
+        out = self._session.out
+        is_rig = out is not None and Path(self._frames.source(CLEAN)) == rig_frames_folder(out)
+        return "without the rig" if is_rig else "clean plate"
 
     def _drawn_outlines(self, document: RotoDocument | None) -> list[Outline]:
         session = self._session
