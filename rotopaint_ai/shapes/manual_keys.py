@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from rotopaint_ai.shapes.roto import Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
 
 LandmarkRow = tuple[Landmark | None, ...]
 SITS_PX = 0.5  # largest distance of a landmark on its control point, with rounding and snapping
@@ -86,8 +86,31 @@ def _keep_manual_keys(shape: RotoShape, earlier: RotoShape | None) -> RotoShape:
         return shape
     if shape.keys and (shape.n_points, shape.closed) != (earlier.n_points, earlier.closed):
         return earlier
-    merged = {**shape.keys, **manual_keys(earlier)}
+    merged = {**shape.keys, **manual_keys(in_direction_of(shape, earlier))}
     return shape.with_keys({frame: merged[frame] for frame in sorted(merged)})
+
+
+def in_direction_of(model: RotoShape, shape: RotoShape) -> RotoShape:
+    """An open shape whose human keys run as the model's shape does; a reversed key draws the same curve.
+
+    Models trained on other roto may draw a seam from its other end.
+    """
+    if shape.closed or not model.keys or model.n_points != shape.n_points:
+        return shape
+    turned = {
+        frame: key.reversed() for frame, key in manual_keys(shape).items() if _is_reversed(key.points, model.at(frame))
+    }
+    return shape.with_keys({**shape.keys, **turned}) if turned else shape
+
+
+def _is_reversed(points: Points, like: Points) -> bool:
+    """Whether the ends of a curve are closer to the opposite ends of another."""
+    ends, others = ((each[0], each[-1]) for each in (points, like))
+
+    def apart(these: Sequence[ControlPoint]) -> float:
+        return sum(math.dist(a[:2], b[:2]) for a, b in zip(ends, these))
+
+    return apart(others[::-1]) < apart(others)
 
 
 def hand_corrected_frames(predicted: RotoShape, shape: RotoShape, document: RotoDocument) -> list[int]:

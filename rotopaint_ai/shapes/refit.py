@@ -30,6 +30,7 @@ from rotopaint_ai.shapes.manual_keys import (
     CarriedCorrection,
     carried_keys,
     hand_corrected_frames,
+    in_direction_of,
     to_carry_on,
     with_model_keys,
 )
@@ -164,7 +165,7 @@ def corrected_shapes(
             continue
         hand = hand_corrected_frames(base, shape, document)
         if hand and (shape.n_points, shape.closed) == (base.n_points, base.closed):
-            yield base, shape, hand
+            yield base, in_direction_of(base, shape), hand
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,16 @@ class Key:
     widths: Widths = ()
     slopes: Slopes | None = None
 
+    def reversed(self) -> Key:
+        """The same curve of an open shape from its other end."""
+        widths = tuple(StrokeWidth(row.right_px, row.left_px, row.feather_px) for row in self.widths[::-1])
+        slopes = self.slopes and Slopes(_reverse_open(self.slopes.leaving), _reverse_open(self.slopes.arriving))
+        return replace(self, points=_reverse_open(self.points), widths=widths, slopes=slopes)
+
+
+def _reverse_open(points: Points) -> Points:
+    return tuple(ControlPoint(*row[:2], *row[4:6], *row[2:4]) for row in points[::-1])
+
 
 @dataclass(frozen=True, slots=True)
 class RotoShape:

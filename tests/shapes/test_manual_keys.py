@@ -7,8 +7,18 @@ from dataclasses import replace
 import pytest
 
 from rotopaint_ai.project.state import Spread
-from rotopaint_ai.shapes.manual_keys import _is_settled, carried_keys, to_carry_on
-from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape, Source
+from rotopaint_ai.shapes.manual_keys import _is_settled, carried_keys, to_carry_on, with_manual_keys
+from rotopaint_ai.shapes.rasterise import matte
+from rotopaint_ai.shapes.roto import (
+    ControlPoint,
+    Key,
+    Landmark,
+    LandmarkKeys,
+    RotoDocument,
+    RotoShape,
+    Source,
+    StrokeWidth,
+)
 
 NEAR, FAR = Spread(3, 1, 5), Spread(12, 10, 14)
 
@@ -53,6 +63,20 @@ def test_a_shape_that_was_tracked_asks_for_no_refit() -> None:
     models = _document(set())
     badge = replace(_document({17}).shapes[0], name="badge")
     assert to_carry_on(replace(models, shapes=(*models.shapes, badge)), (NEAR, FAR), None, models) == []
+
+
+def test_a_persons_seam_runs_as_the_new_models_seam_and_draws_the_same_curve() -> None:
+    row = (ControlPoint(10, 20, 0, 0, 9, -6), ControlPoint(40, 22, -8, 1, 8, 2), ControlPoint(70, 35, -7, -9, 0, 0))
+    drawn = Key(row, "human", widths=(StrokeWidth(1, 2), StrokeWidth(3, 4, 5), StrokeWidth(6, 7)))
+    mine = RotoDocument(96, 54, 1, 2, shapes=(RotoShape("seam", False, "seam", {1: drawn}),))
+    near = tuple(point._replace(y=point.y + 3) for point in row)
+    for model, wanted in ((Key(near), drawn), (Key(near).reversed(), drawn.reversed())):
+        new = replace(mine, shapes=(RotoShape("seam", False, "seam", {1: model, 2: model}),))
+        kept = with_manual_keys(new, mine).shape("seam")
+        assert kept.keys == {1: wanted, 2: model}
+        one, other = (matte(shape, 1, 96, 54).paste(96, 54) for shape in (mine.shapes[0], kept))
+        assert one.sum() > 100
+        assert abs(one - other).max() < 1e-5
 
 
 def test_keys_of_some_frames() -> None:

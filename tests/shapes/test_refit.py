@@ -88,6 +88,16 @@ def test_a_seam_moves_where_corrections_and_its_rigid_head_agree() -> None:
     assert np.mean(left) < 2.5
 
 
+def test_a_human_key_from_the_seams_other_end_corrects_the_same() -> None:
+    model = shot(wrong=9j)
+    once = keyed(model, 1005, 1033)
+    keys = dict(once.shapes[0].keys)
+    turned = replace(once, shapes=(once.shapes[0].with_keys({**keys, 1005: keys[1005].reversed()}),))
+    assert turned != once
+    assert refit(model, turned) == refit(model, once)
+    assert spread(model, turned, 1005, 1001, 1010) == spread(model, once, 1005, 1001, 1010)
+
+
 def level(height: float) -> np.ndarray[Any, Any]:
     """A straight horizontal seam (3 points and their tangents), so that distances are differences of heights."""
     at = np.array([0, 30, 60]) + 1j * height
