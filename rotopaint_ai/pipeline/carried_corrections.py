@@ -1,14 +1,15 @@
 """What people corrected on some frames of a shot, carried over to the other frames before these are painted (`teach`).
 
-One stretch of `STRETCH` holds at a time is read and taught, which bounds the memory for a shot of any length. So a
-correction reaches only the poses of its stretch.
+One stretch of `STRETCH` holds at a time is read and taught, which bounds the memory for a shot of any length. Corrected
+holds of other stretches are read with it, the nearest `MOST_ELSEWHERE` of them, so that a correction reaches the whole
+shot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from typing import TypeVar
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from rotopaint_ai.seams.placement import PlacedSeam
 from rotopaint_ai.shapes.group_moves import remove_groups
 from rotopaint_ai.shapes.refit import corrected_shapes
 from rotopaint_ai.sheet import Sheet
+
+T = TypeVar("T")
+MOST_ELSEWHERE = 40  # corrected holds of other stretches that are read with a stretch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,12 +53,15 @@ class _Stretch:
     """Records of some holds; can be iterated more than once."""
 
     records: Iterable[FrameRecord]
-    first: int
-    last: int
+    holds: frozenset[int]
 
     def __iter__(self) -> Iterator[FrameRecord]:
-        holds = ((record.frame if record.hold is None else record.hold, record) for record in self.records)
-        return (record for hold, record in holds if self.first <= hold <= self.last)
+        return (record for record in self.records if _hold_of(record) in self.holds)
+
+
+def _hold_of(record: FrameRecord) -> int:
+    """The first frame of a record's hold."""
+    return record.frame if record.hold is None else record.hold
 
 
 def with_corrections(plan: Plan, records: Iterable[FrameRecord], sink: Sink, cancel: Cancel) -> CorrectedShot:
@@ -65,18 +72,31 @@ def with_corrections(plan: Plan, records: Iterable[FrameRecord], sink: Sink, can
     taught = list[TeachResult]()
     work = plan.work
     if work.splines and plan.has_whole_shot:
-        starts = sorted(record.frame for record in records if record.hold is None and record.landmarks)
-        parts = list(stretches(starts, fewest=1))
-        for part, end in zip(parts, [*(part[0] for part in parts[1:]), inf]):
-            if any(part[0] <= frame < end for frame in work.splines):
-                taught += _teach_stretch(plan, _Stretch(records, part[0], part[-1]), sink, cancel)
+        holds = {record.frame: _hold_of(record) for record in records if record.landmarks}
+        corrected = {holds[frame] for frame in work.splines if frame in holds}
+        for part in stretches(sorted(set(holds.values())), fewest=1) if corrected else ():
+            taught += _teach_stretch(plan, records, part, _elsewhere(corrected, part), sink, cancel)
     if taught:
         sink(notice(_summary(taught), is_warning=False))
     return CorrectedShot(records, plan.pack.sheet, taught)
 
 
-def _teach_stretch(plan: Plan, records: _Stretch, sink: Sink, cancel: Cancel) -> Sequence[TeachResult]:
-    """The effect of corrections at some frames of a stretch on its other frames; empty without corrections."""
+def _elsewhere(corrected: Iterable[int], part: Sequence[int]) -> Sequence[int]:
+    """The corrected holds outside a stretch that are nearest in time."""
+    outside = sorted(set(corrected) - set(part), key=lambda hold: max(part[0] - hold, hold - part[-1]))
+    return outside[:MOST_ELSEWHERE]
+
+
+def _teach_stretch(
+    plan: Plan,
+    shot: Iterable[FrameRecord],
+    part: Sequence[int],
+    elsewhere: Sequence[int],
+    sink: Sink,
+    cancel: Cancel,
+) -> Sequence[TeachResult]:
+    """The effect of corrections in a stretch and elsewhere on its other frames; empty without corrections."""
+    records = _Stretch(shot, frozenset((*part, *elsewhere)))
     predicted = build_document(records, plan)
     document = plan.work.restore_provenance(build_document((plan.apply_overrides(record) for record in records), plan))
     below = predicted, remove_groups(document, document)  # groups place what models say when it is drawn
@@ -91,8 +111,14 @@ def _teach_stretch(plan: Plan, records: _Stretch, sink: Sink, cancel: Cancel) ->
     except (PlateError, UsageError) as error:
         sink(notice(f"corrections were not carried over to other frames: {error}", is_warning=True))
         return ()
-    keys = {name: row for name, row in found.keys.items() if name in names}
-    return (replace(found, keys=keys, n_moved=n_moved(keys, below[0])),)
+    frames = {record.frame for record in _Stretch(shot, frozenset(part))}
+    keys = {name: row for name, row in _at_frames(found.keys, frames).items() if name in names}
+    doubtful = {name: tuple(frame for frame in row if frame in frames) for name, row in found.doubtful.items()}
+    return (TeachResult(keys, _at_frames(found.errors, frames), doubtful, n_moved(keys, below[0])),)
+
+
+def _at_frames(table: Mapping[str, Mapping[int, T]], frames: Collection[int]) -> dict[str, dict[int, T]]:
+    return {name: {frame: row[frame] for frame in row if frame in frames} for name, row in table.items()}
 
 
 def _with_taught(record: FrameRecord, taught: TeachResult, sheet: Sheet) -> FrameRecord:

@@ -20,6 +20,7 @@ from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.exchange import formats
 from rotopaint_ai.live.engine import LiveEngine
 from rotopaint_ai.pipeline import carried_corrections as corrections_of_a_run
+from rotopaint_ai.pipeline import shot_seams
 from rotopaint_ai.pipeline.save_to_project import OpenProject
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import DISPLAY, to_display
@@ -362,6 +363,23 @@ def test_a_run_carries_corrections_over_before_it_paints(
         matte = coverage(tmp_path / "out" / "matte", "seam_middle", written)
         drawn = mattes_of(written.shapes, 1003, written.width, written.height)["seam_middle"].paste(192, 120)
         assert abs(matte - drawn).mean() < 0.01
+
+
+def test_a_correction_reaches_the_stretches_that_are_read_after_its_own(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fixed = corrected(run_project)
+    run_project.close()
+    monkeypatch.setattr(shot_seams, "STRETCH", 4)
+    assert main(words(plates, pack, tmp_path)) == 0
+    state = Project.open(tmp_path / "shot.rotopaint", write=False).load().state
+    assert state.document is not None
+    assert fixed.predicted is not None
+    said, keys = fixed.predicted.shape("seam_middle").keys, state.document.shape("seam_middle").keys
+    carried = [f for f, key in keys.items() if key.source == "propagated"]
+    assert min(carried) < 1003
+    assert max(carried) > 1008
+    assert all(keys[f].points[1].y - said[f].points[1].y == pytest.approx(MOVE, abs=MOVE / 2) for f in carried)
 
 
 def test_a_run_of_a_part_of_the_shot_carries_nothing_over(
