@@ -171,7 +171,7 @@ class _PackBuilder:
                 everything = data.subset(data.rows_of("train", "val"))
                 final = self._export(made, trained.net, everything, chosen, seams, card, traces)
             metrics = self._measure_pack(validated_folder, {**before, "parity": parity})
-            write_card(made, {**card, "parity": final, "metrics": metrics})
+            write_card(made, {**card, "parity": final, "metrics": _of_card(metrics)})
         return final, metrics
 
     def _export(
@@ -205,8 +205,13 @@ class _PackBuilder:
         with self.part("evaluation"):
             found = measure_pack(pack, data, splits=splits, progress=lambda *_: self.check(), most_mattes=_MOST_MATTES)
             write_picture(self.run_folder / "worst.jpg", worst_cases(found.dataset, found.predicted))
-        write_card(pack, {**card, "metrics": found.result})
+        write_card(pack, {**card, "metrics": _of_card(found.result)})
         return found.result
+
+
+def _of_card(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics that a card keeps; those of each shot are in the training's `report.json`."""
+    return {name: value for name, value in metrics.items() if name != "per_shot"}
 
 
 def _describe_init(ready: TrainInputs) -> str:
