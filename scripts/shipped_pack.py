@@ -2,7 +2,7 @@
 
     python scripts/shipped_pack.py OUT [--share 0.01] [--workers N] [--set key=value]...
 
-OUT gets the data and all intermediate packs; OUT/puppet is the final pack. It takes five to six hours on two cores.
+OUT gets the data and all intermediate packs; OUT/puppet is the final pack. It takes some six hours of one core.
 Existing results are not made again, and a stopped training resumes from its checkpoint. `--share` renders and trains
 only this share, `--workers` is the number of rendering processes, `--set` changes the recipe of the landmark network.
 
@@ -17,6 +17,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import chdir
 from pathlib import Path
 from typing import NamedTuple
 
@@ -160,16 +161,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parser.parse_args(arguments)
-    for step in all_steps(given.out, given.share, given.set, given.workers):
-        if step.made is None or not step.made.is_file():
-            print("$", shlex.join(step.command[1:]), flush=True)
-            if code := subprocess.run(step.command).returncode:
-                return code
-    pack = given.out / NAME
-    card = load_card(pack)
-    card["training"]["command"] = shlex.join(["python", "scripts/shipped_pack.py", *(arguments or sys.argv[1:])])
-    write_card(pack, {**card, "default": True})
+    given.out.mkdir(parents=True, exist_ok=True)
+    with chdir(given.out):  # so that a card names no folder of this machine
+        for step in all_steps(Path(), given.share, given.set, given.workers):
+            if step.made is None or not step.made.is_file():
+                print("$", shlex.join(step.command[1:]), flush=True)
+                if code := subprocess.run(step.command).returncode:
+                    return code
+        pack = Path(NAME)
+        card = load_card(pack)
+        card["training"]["command"] = shlex.join(_own_command(given.share, given.set))
+        write_card(pack, {**card, "default": True})
     return 0
+
+
+def _own_command(share: float, changes: Sequence[str]) -> list[str]:
+    """The words that make the same pack again; the number of processes makes no difference."""
+    part = [] if share == 1.0 else ["--share", str(share)]
+    return ["python", "scripts/shipped_pack.py", "OUT", *part, *(word for each in changes for word in ("--set", each))]
 
 
 if __name__ == "__main__":

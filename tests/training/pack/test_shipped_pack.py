@@ -119,7 +119,9 @@ def test_one_of_each_step_gives_a_pack_whose_card_names_its_command(
     assert shipped_pack.main(words) == 0
     pack = load_pack(tmp_path / "puppet")
     assert (pack.name, pack.card["default"], pack.card["licence"]) == ("puppet", True, "Apache-2.0")
-    assert pack.card["training"]["command"].startswith("python scripts/shipped_pack.py ")
+    assert pack.card["training"]["command"] == "python scripts/shipped_pack.py OUT --share 0.001 " + " ".join(
+        f"--set {setting}" for setting in SMALL
+    )
     assert pack.card["reads_mirrored"] is False
     assert {"seam", "fill"} <= set(pack.card["training"])
     models = open_models(pack, device="cpu", threads=1)
@@ -127,5 +129,6 @@ def test_one_of_each_step_gives_a_pack_whose_card_names_its_command(
     assert models.fill is not None
     assert open_detector(pack) is not None
     card = (tmp_path / "puppet" / "card.json").read_text(encoding="utf-8")
+    assert str(tmp_path) not in card
     assert shipped_pack.main(words) == 0  # every step is done
     assert json.loads(card) == json.loads((tmp_path / "puppet" / "card.json").read_text(encoding="utf-8"))
