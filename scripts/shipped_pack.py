@@ -51,7 +51,10 @@ class Looks(NamedTuple):
 
 
 class Training(NamedTuple):
-    """A training that continues the previous one, on a number of the data sets or on its own shots."""
+    """A training that continues the previous one, on a number of the data sets or on its own shots.
+
+    The last training of the fill learns from the shots of those before it, too.
+    """
 
     steps: int
     data: int | Looks
@@ -118,15 +121,18 @@ def _face_step(folder: Path, faces: Faces, share: float, workers: int) -> Step:
 
 def _fill_steps(out: Path, pack: Path, share: float) -> Iterator[Step]:
     start: tuple[str, ...] = ()
+    filmed: list[Path] = []
     for at, training in enumerate(FILLS, 1):
         looks = training.data
         assert isinstance(looks, Looks)
         shots = out / "seams" / str(looks.seed)
         size = {**looks._asdict(), "characters": _part(looks.characters, share)}
         yield Step((*STAGE, "seams", str(shots), *_options(size)))
-        to, made = (pack, pack / FILL) if at == len(FILLS) else (out / f"fill{at}.onnx",) * 2
+        filmed.append(shots)
+        is_last = at == len(FILLS)
+        to, made = (pack, pack / FILL) if is_last else (out / f"fill{at}.onnx",) * 2
         words = {"recipe": "fill", "init": "none"}
-        yield _train([shots], to, words, training.steps, share, (*training.settings, *start), made)
+        yield _train(filmed if is_last else [shots], to, words, training.steps, share, (*training.settings, *start), made)
         start = (f"start={to}",)
 
 
