@@ -131,8 +131,8 @@ def _fill_steps(out: Path, pack: Path, share: float) -> Iterator[Step]:
         filmed.append(shots)
         is_last = at == len(FILLS)
         to, made = (pack, pack / FILL) if is_last else (out / f"fill{at}.onnx",) * 2
-        words = {"recipe": "fill", "init": "none"}
-        yield _train(filmed if is_last else [shots], to, words, training.steps, share, (*training.settings, *start), made)
+        words, settings = {"recipe": "fill", "init": "none"}, (*training.settings, *start)
+        yield _train(filmed if is_last else [shots], to, words, training.steps, share, settings, made)
         start = (f"start={to}",)
 
 

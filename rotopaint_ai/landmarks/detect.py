@@ -41,6 +41,7 @@ class LostLimits:
     error_share: float = 0.12  # median expected error
     error_ratio: float = 4.0  # median expected error over the typical one in this shot ...
     error_floor: float = 0.03  # ... if it is also above this share
+    doubt_ratio: float = 2.0  # the same ratio above which a face is also searched around its last position
     visible: float = 0.12  # mean probability of being visible
     outside: float = 0.35  # share of landmarks outside the crop
     off_plate: float = 0.75  # share of landmarks where the plate has no pixels
@@ -145,24 +146,32 @@ class Follower:
         else:
             expected = follow(previous.crop, previous.points_LC, margin=self.margin)
             reading = self._read_settled(rgb, origin, expected, is_rough=False)
-        reason = self._lost(reading)
-        if reason is None and not (expected is not None and _has_jumped(reading, expected)):
+        is_followed = self._lost(reading) is None and not (expected is not None and _has_jumped(reading, expected))
+        if is_followed and not (expected is not None and self._is_doubted(reading)):
             return reading, None, expected is not None
         best = self._search(rgb, origin, [reading, self._read_settled(rgb, origin, self.keys.at(frame))], expected)
-        return best, self._lost(best), False
+        return best, self._lost(best), is_followed and expected is not None and not _has_jumped(best, expected)
 
     def _search(
         self, rgb: Picture, origin: tuple[int, int], readings: list[FaceReading], expected: Crop | None
     ) -> FaceReading:
-        """The best of these predictions or, if it is lost too, of crops around the face's last position."""
-        best = min(readings, key=lambda reading: (self._lost(reading) is not None, reading.cost))
+        """The best of these predictions and of one in crops around the face's last position."""
+        best = min(readings, key=self._rank)
         if self._lost(best) is None:
-            return self._read_settled(rgb, origin, crop_around(best.points_LC, margin=self.margin))
+            best = self._read_settled(rgb, origin, crop_around(best.points_LC, margin=self.margin))
         if expected is None:
             return best
         rough = min(self._read_all(rgb, origin, _crops_around(expected)), key=lambda reading: reading.cost)
         found = self._read_settled(rgb, origin, crop_around(rough.points_LC, margin=self.margin))
-        return found if self._lost(found) is None else min(best, found, key=lambda reading: reading.cost)
+        return min(best, found, key=self._rank)
+
+    def _is_doubted(self, reading: FaceReading) -> bool:
+        """Whether a reading that is not lost is unusual: after a cut the head may be elsewhere."""
+        return bool(self._usual) and reading.error_share > self.limits.doubt_ratio * median(self._usual)
+
+    def _rank(self, reading: FaceReading) -> tuple[bool, float]:
+        """Smaller for a reading that looks more like a face."""
+        return self._lost(reading) is not None, reading.cost
 
     def _read_settled(self, rgb: Picture, origin: tuple[int, int], crop: Crop, *, is_rough: bool = True) -> FaceReading:
         """Predict in a crop, then in the crop around the found landmarks, until it converges.
