@@ -88,6 +88,27 @@ def test_a_jump_out_of_the_crop_is_searched_for() -> None:
     np.testing.assert_allclose(found.points_LC, FACE + (140, 75), atol=0.15)
 
 
+@pytest.mark.parametrize(("unusual", "wanted"), [(3.0, (165, 90)), (1.5, (100, 90))])
+def test_after_a_cut_a_face_read_with_unusual_errors_is_looked_for_around_it(
+    unusual: float, wanted: tuple[float, float]
+) -> None:
+    """Where a crop shows no dots, the model sees a face in its middle, `unusual` times as unsure as of the last one."""
+
+    def dreaming(crops: Picture) -> tuple[Picture, Picture, Picture]:
+        points, error, seen = detect(crops)
+        blank = ~seen.astype(bool).any(axis=1)
+        points[blank] = FACE * SIZE / 58.5 + SIZE / 2 - (0, 2.7)
+        error[blank], seen[blank] = 0.5 * unusual, 1.0
+        return points, error, seen
+
+    follow = follower(100, 90)
+    follow.detect = dreaming
+    follow.step(1001, plate(100, 90))
+    found = follow.step(1002, plate(165, 90))
+    assert found.lost is None
+    np.testing.assert_allclose(found.points_LC, FACE + wanted, atol=2.0)
+
+
 @pytest.mark.parametrize(
     ("error_px", "is_lost", "wanted"), [(9.0, False, "found"), (9.0, True, "lost"), (4.0, True, "found")]
 )
