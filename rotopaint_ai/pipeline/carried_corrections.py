@@ -75,7 +75,9 @@ def with_corrections(plan: Plan, records: Iterable[FrameRecord], sink: Sink, can
         holds = {record.frame: _hold_of(record) for record in records if record.landmarks}
         corrected = {holds[frame] for frame in work.splines if frame in holds}
         for part in stretches(sorted(set(holds.values())), fewest=1) if corrected else ():
-            taught += _teach_stretch(plan, records, part, _elsewhere(corrected, part), sink, cancel)
+            stretch = _Stretch(records, frozenset((*part, *_elsewhere(corrected, part))))
+            frames = {frame for frame, hold in holds.items() if part[0] <= hold <= part[-1]}
+            taught += _teach_stretch(plan, stretch, frames, sink, cancel)
     if taught:
         sink(notice(_summary(taught), is_warning=False))
     return CorrectedShot(records, plan.pack.sheet, taught)
@@ -88,15 +90,9 @@ def _elsewhere(corrected: Iterable[int], part: Sequence[int]) -> Sequence[int]:
 
 
 def _teach_stretch(
-    plan: Plan,
-    shot: Iterable[FrameRecord],
-    part: Sequence[int],
-    elsewhere: Sequence[int],
-    sink: Sink,
-    cancel: Cancel,
+    plan: Plan, records: _Stretch, frames: Collection[int], sink: Sink, cancel: Cancel
 ) -> Sequence[TeachResult]:
-    """The effect of corrections in a stretch and elsewhere on its other frames; empty without corrections."""
-    records = _Stretch(shot, frozenset((*part, *elsewhere)))
+    """The effect of all corrections in these records on `frames`; empty without corrections."""
     predicted = build_document(records, plan)
     document = plan.work.restore_provenance(build_document((plan.apply_overrides(record) for record in records), plan))
     below = predicted, remove_groups(document, document)  # groups place what models say when it is drawn
@@ -111,7 +107,6 @@ def _teach_stretch(
     except (PlateError, UsageError) as error:
         sink(notice(f"corrections were not carried over to other frames: {error}", is_warning=True))
         return ()
-    frames = {record.frame for record in _Stretch(shot, frozenset(part))}
     keys = {name: row for name, row in _at_frames(found.keys, frames).items() if name in names}
     doubtful = {name: tuple(frame for frame in row if frame in frames) for name, row in found.doubtful.items()}
     return (TeachResult(keys, _at_frames(found.errors, frames), doubtful, n_moved(keys, below[0])),)
