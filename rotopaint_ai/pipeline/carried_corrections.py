@@ -2,7 +2,8 @@
 
 One stretch of `STRETCH` holds at a time is read and taught, which bounds the memory for a shot of any length. Corrected
 holds of other stretches are read with it, the nearest `MOST_ELSEWHERE` of them, so that a correction reaches the whole
-shot.
+shot. In a run of a part of the shot, holds that only the project knows are read with it, up to as many: corrected ones
+first, then the nearest.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Sink, notice
 from rotopaint_ai.pipeline.executor import make_progress
 from rotopaint_ai.pipeline.face_tracker import DIGITS, rounded_rows
+from rotopaint_ai.pipeline.overrides import Overrides
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.pipeline.run_document import build_document
@@ -26,11 +28,13 @@ from rotopaint_ai.pipeline.teach import TeachResult, n_moved, open_seams, read_s
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.seams.placement import PlacedSeam
 from rotopaint_ai.shapes.group_moves import remove_groups
+from rotopaint_ai.shapes.merge import with_frames_of
 from rotopaint_ai.shapes.refit import corrected_shapes
+from rotopaint_ai.shapes.roto import hold_starts
 from rotopaint_ai.sheet import Sheet
 
 T = TypeVar("T")
-MOST_ELSEWHERE = 40  # corrected holds of other stretches that are read with a stretch
+MOST_ELSEWHERE = 40  # holds outside a stretch that are read with it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,38 +71,52 @@ def _hold_of(record: FrameRecord) -> int:
 def with_corrections(plan: Plan, records: Iterable[FrameRecord], sink: Sink, cancel: Cancel) -> CorrectedShot:
     """Settled frames with their open seams moved by people's corrections of other frames.
 
-    Nothing is carried over in a run of a part of the shot. `records` is iterated more than once. Raises CancelledError.
+    `records` is iterated more than once. Raises CancelledError.
     """
     taught = list[TeachResult]()
-    work = plan.work
-    if work.splines and plan.has_whole_shot:
+    if plan.work.splines:
         holds = {record.frame: _hold_of(record) for record in records if record.landmarks}
-        corrected = {holds[frame] for frame in work.splines if frame in holds}
-        for part in stretches(sorted(set(holds.values())), fewest=1) if corrected else ():
-            stretch = _Stretch(records, frozenset((*part, *_elsewhere(corrected, part))))
+        corrected = {holds[frame] for frame in plan.work.splines if frame in holds}
+        for part in stretches(sorted(set(holds.values())), fewest=1):
+            elsewhere = _nearest(corrected - set(part), part)
+            stretch = _Stretch(records, frozenset((*part, *elsewhere)))
+            known = _known_elsewhere(plan.work, part, MOST_ELSEWHERE - len(elsewhere), {*plan.frames, *plan.missing})
             frames = {frame for frame, hold in holds.items() if part[0] <= hold <= part[-1]}
-            taught += _teach_stretch(plan, stretch, frames, sink, cancel)
+            taught += _teach_stretch(plan, stretch, known, frames, sink, cancel)
     if taught:
         sink(notice(_summary(taught), is_warning=False))
     return CorrectedShot(records, plan.pack.sheet, taught)
 
 
-def _elsewhere(corrected: Iterable[int], part: Sequence[int]) -> Sequence[int]:
-    """The corrected holds outside a stretch that are nearest in time."""
-    outside = sorted(set(corrected) - set(part), key=lambda hold: max(part[0] - hold, hold - part[-1]))
-    return outside[:MOST_ELSEWHERE]
+def _nearest(holds: Iterable[int], part: Sequence[int]) -> Sequence[int]:
+    """Holds outside a stretch in order of their distance in time, the nearest first; at most `MOST_ELSEWHERE`."""
+    return sorted(holds, key=lambda hold: max(part[0] - hold, hold - part[-1]))[:MOST_ELSEWHERE]
+
+
+def _known_elsewhere(work: Overrides, part: Sequence[int], most: int, run_frames: Collection[int]) -> Collection[int]:
+    """Frames of the holds that only the project knows, because the run leaves them out: at most `most` holds, corrected
+    ones first, then the nearest to a stretch."""
+    if work.predicted is None:
+        return ()
+    hold_of = {f: hold for f, hold in hold_starts(work.predicted.landmarks.keys).items() if f not in run_frames}
+    corrected = {hold_of[frame] for frame in work.splines if frame in hold_of}
+    others = set(hold_of.values()) - corrected
+    chosen = {*[*_nearest(corrected, part), *_nearest(others, part)][:most]}
+    return [frame for frame, hold in hold_of.items() if hold in chosen]
 
 
 def _teach_stretch(
-    plan: Plan, records: _Stretch, frames: Collection[int], sink: Sink, cancel: Cancel
+    plan: Plan, records: _Stretch, known: Collection[int], frames: Collection[int], sink: Sink, cancel: Cancel
 ) -> Sequence[TeachResult]:
-    """The effect of all corrections in these records on `frames`; empty without corrections."""
-    predicted = build_document(records, plan)
-    document = plan.work.restore_provenance(build_document((plan.apply_overrides(record) for record in records), plan))
+    """The effect of all corrections in these records, and in the project's frames `known`, on `frames`; empty without
+    corrections."""
+    work, applied = plan.work, (plan.apply_overrides(record) for record in records)
+    predicted = with_frames_of(work.predicted, known, build_document(records, plan))
+    document = with_frames_of(work.document, known, work.restore_provenance(build_document(applied, plan)))
     below = predicted, remove_groups(document, document)  # groups place what models say when it is drawn
     names = {spec.name for spec in open_seams(plan.pack.sheet)}
-    known = predicted.landmarks.keys.keys()
-    if not any(base.name in names and known & set(hand) for base, _, hand in corrected_shapes(*below)):
+    seen = predicted.landmarks.keys.keys()
+    if not any(base.name in names and seen & set(hand) for base, _, hand in corrected_shapes(*below)):
         return ()
     errors = RunRecord(errors={record.frame: record.errors for record in records}).errors_by_shape()
     try:

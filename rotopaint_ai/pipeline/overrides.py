@@ -44,7 +44,7 @@ class Overrides:
 
     Splines by frame and shape, landmarks by frame and name, settings by seam, clone strokes by frame, names given to
     shapes, shapes that people drew, names of the hold-outs, shapes with a feather line, moved groups by the names of
-    their shapes, the name of the run's face, and the document with all edits.
+    their shapes, the name of the run's face, the document with all edits, and the models' predictions of earlier runs.
     """
 
     splines: Mapping[int, Mapping[str, PointRows]] = field(default_factory=dict)
@@ -58,6 +58,7 @@ class Overrides:
     soft: Mapping[str, RotoShape] = field(default_factory=dict)
     groups: Mapping[str, Layer] = field(default_factory=dict)
     face: str = ""
+    predicted: RotoDocument | None = None
 
     @property
     def own_names(self) -> frozenset[str]:
@@ -193,7 +194,18 @@ def overrides_of(state: State) -> Overrides:
     soft = {shape.name: shape for shape in shapes if shape.has_feather_line}
     moved = {} if document is None else {name: layer for name, layer in moved_groups(document).items() if name in model}
     return Overrides(
-        splines, landmarks, state.seams, document, state.strokes, state.names, own, away, soft, moved, state.face
+        splines,
+        landmarks,
+        state.seams,
+        document,
+        state.strokes,
+        state.names,
+        own,
+        away,
+        soft,
+        moved,
+        state.face,
+        state.predicted,
     )
 
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from rotopaint_ai.project.face_groups import with_face_grouped
 from rotopaint_ai.project.state import SeamSettings, State, WidthProfile
 from rotopaint_ai.shapes.group_moves import apply_groups
 from rotopaint_ai.shapes.manual_keys import LandmarkRow, frames_corrected, with_manual_keys, without_manual_edits
-from rotopaint_ai.shapes.merge import merge
+from rotopaint_ai.shapes.merge import merge, only_frames
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Key, RotoDocument, RotoShape, StrokeWidth
 
-V = TypeVar("V")
 RunFrames = Collection[int] | None  # the requested frames of a run; None: all
 
 
@@ -186,7 +184,7 @@ def _among(before: RotoDocument | None, found: RotoDocument, asked: RunFrames) -
     """The new frames of a run merged into the others; values of the whole shot (widths, feathers) stay."""
     if before is None or asked is None:
         return found
-    new = merge(before, _only(found, asked), asked)
+    new = merge(before, only_frames(found, asked), asked)
     old = {shape.name: shape for shape in before.shapes}
     kept = tuple(
         replace(shape, width_px=was.width_px, feather_px=was.feather_px, taper=was.taper)
@@ -195,14 +193,3 @@ def _among(before: RotoDocument | None, found: RotoDocument, asked: RunFrames) -
         for shape in new.shapes
     )
     return replace(new, shapes=(*kept, *old.values()))
-
-
-def _only(found: RotoDocument, frames: Collection[int]) -> RotoDocument:
-    """The document with only these frames."""
-
-    def pick_rows(rows: Mapping[int, V]) -> dict[int, V]:
-        return {frame: row for frame, row in rows.items() if frame in frames}
-
-    shapes = tuple(replace(each, keys=pick_rows(each.keys), visible=pick_rows(each.visible)) for each in found.shapes)
-    marks = replace(found.landmarks, keys=pick_rows(found.landmarks.keys), hand=pick_rows(found.landmarks.hand))
-    return replace(found, shapes=shapes, landmarks=marks)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
+
+V = TypeVar("V")
 
 
 def merge(before: RotoDocument, new: RotoDocument, frames: Iterable[int]) -> RotoDocument:
@@ -22,6 +25,26 @@ def merge(before: RotoDocument, new: RotoDocument, frames: Iterable[int]) -> Rot
         landmarks=replace(new.landmarks, keys=dict(sorted(keys.items()))),
         shapes=tuple(_merge_shape(old.get(shape.name), shape, asked) for shape in new.shapes),
     )
+
+
+def with_frames_of(before: RotoDocument | None, frames: Collection[int], new: RotoDocument) -> RotoDocument:
+    """A new document with an earlier document's keys at some frames that the new one does not cover."""
+    return merge(only_frames(before, frames), new, ()) if before is not None and frames else new
+
+
+def only_frames(document: RotoDocument, frames: Collection[int]) -> RotoDocument:
+    """A document with only the keys of these frames."""
+
+    def pick_rows(rows: Mapping[int, V]) -> dict[int, V]:
+        return {frame: row for frame, row in rows.items() if frame in frames}
+
+    shapes = tuple(
+        replace(each, keys=pick_rows(each.keys), visible=pick_rows(each.visible)) for each in document.shapes
+    )
+    marks = replace(
+        document.landmarks, keys=pick_rows(document.landmarks.keys), hand=pick_rows(document.landmarks.hand)
+    )
+    return replace(document, shapes=shapes, landmarks=marks)
 
 
 def _merge_shape(before: RotoShape | None, new: RotoShape, asked: set[int]) -> RotoShape:

@@ -382,13 +382,27 @@ def test_a_correction_reaches_the_stretches_that_are_read_after_its_own(
     assert all(keys[f].points[1].y - said[f].points[1].y == pytest.approx(MOVE, abs=MOVE / 2) for f in carried)
 
 
-def test_a_run_of_a_part_of_the_shot_carries_nothing_over(
-    run_project: Project, plates: str, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("part", ["1003-1008", "1006-1010"])  # with the corrected frames, and without
+def test_a_run_of_a_part_of_the_shot_carries_corrections_over_to_its_frames(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path, part: str
 ) -> None:
-    corrected(run_project)
+    fixed = corrected(run_project)
     run_project.close()
-    assert main(words(plates, pack, tmp_path, "--frames", "1003-1010")) == 0
-    assert "carried over" not in capsys.readouterr().err
+    assert fixed.document is not None
+    assert fixed.predicted is not None
+    assert main(words(plates, pack, tmp_path, "--frames", part)) == 0
+    project = Project.open(tmp_path / "shot.rotopaint", write=False)
+    state = project.load().state
+    project.close()
+    assert state.document is not None
+    was, keys = fixed.document.shape("seam_middle").keys, state.document.shape("seam_middle").keys
+    said = fixed.predicted.shape("seam_middle").keys
+    run = range(int(part[:4]), int(part[-4:]) + 1)
+    carried = [f for f, key in keys.items() if key.source == "propagated"]
+    assert carried
+    assert {*carried} <= {*run}
+    assert all(keys[f].points[1].y - said[f].points[1].y == pytest.approx(MOVE, abs=MOVE / 2) for f in carried)
+    assert {f: key for f, key in keys.items() if f not in run} == {f: key for f, key in was.items() if f not in run}
 
 
 def test_a_project_of_another_plate_is_reported_and_one_of_another_size_refused(
