@@ -153,6 +153,19 @@ def test_figures_by_workers_elsewhere_are_this_process_s(dataset: Path) -> None:
     assert {**here, "ms_per_frame": 0} == {**there, "ms_per_frame": 0}
 
 
+@pytest.mark.filterwarnings("ignore")  # of Dask's own loops and sockets
+def test_the_command_by_two_workers_gives_what_one_process_gives(dataset: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    found = []
+    for name, more in (("one", ()), ("two", ("--workers", "2"))):
+        path = tmp_path / f"{name}.json"
+        assert main(["evaluate", "puppet", str(dataset), "--json", str(path), *more]) == 0
+        found.append(json.loads(path.read_text())["result"])
+    one, two = found
+    assert one["n_samples"] == 4
+    assert {**one, "ms_per_frame": 0} == {**two, "ms_per_frame": 0}
+
+
 def test_the_shipped_pack_is_not_worse_than_itself(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "puppet", str(dataset), "--against", "puppet", "--eyes", "jaw_0,jaw_8"]) == 0
     assert "not worse than puppet" in capsys.readouterr().out
