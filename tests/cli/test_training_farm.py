@@ -6,18 +6,24 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from rotopaint_ai.cli import main
+from rotopaint_ai.exchange import document
 from rotopaint_ai.inference.pack import load_pack
+from small_network import SMALL_NETWORK
+
+SAMPLE = Path(__file__).parents[2] / "models/rotopaint_models/sample"
+TWO_STEPS = (*SMALL_NETWORK, "minutes=null", "steps=2", "threads=1", "seam_minutes=0", "mirrored=false", "prior=false")
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """`rotopaint` as farm workers call it; logs its arguments, and trains by copying a pack."""
+    """`rotopaint` as farm workers call it; logs its arguments and publishes; other commands succeed unless FAILS."""
     launcher = tmp_path / "rotopaint"
     paths = os.pathsep.join(path for path in sys.path if path)
     launcher.write_text(
@@ -78,6 +84,32 @@ def test_steps_follow_each_other_and_the_pack_is_published(
     )
     assert lines[2].endswith(f"--against puppet --json {puppet_pack}.run/gate.json")
     assert load_pack(tmp_path / "to" / puppet_pack.name).name == load_pack(puppet_pack).name
+
+
+def _shot(folder: Path, frames: range) -> None:
+    """A shot with some frames of the sample."""
+    folder.mkdir(parents=True)
+    roto = document.read(SAMPLE / "truth.roto.json")
+    part = replace(roto, first_frame=frames[0], last_frame=frames[-1], shapes=roto.shapes[:5])
+    document.write(folder / "roto.roto.json", part)
+    for frame in frames:
+        (folder / f"plate.{frame}.exr").symlink_to(SAMPLE / f"plate.{frame}.exr")
+
+
+def test_a_real_chain_mines_trains_passes_the_gate_and_publishes(tmp_path: Path) -> None:
+    """Two steps of a small network. It is its own gate, on a shot that it has not seen."""
+    _shot(tmp_path / "roto/sh1", range(1001, 1005))
+    _shot(tmp_path / "roto/sh2", range(1010, 1013))
+    template, pack = tmp_path / "farm.yaml", tmp_path / "pip"
+    words = ["train", str(tmp_path / "data"), "--out", str(pack), "--openjd", str(template), "--init", "none"]
+    mined = f"{tmp_path}/roto/*/*.json --plates '{{dir}}/plate.####.exr' --test sh2"
+    chain = ["--mine", mined, "--against", str(pack), "--publish", str(tmp_path / "to")]
+    assert main([*words, *chain, *(word for setting in TWO_STEPS for word in ("--set", setting))]) == 0
+    done = _run(template, Path(sys.executable).with_name("rotopaint"))
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "gate: pip is not worse than pip" in done.stdout
+    card = load_pack(tmp_path / "to/pip").card
+    assert (card["training"]["steps"], card["metrics"]["n_samples"]) == (2, 3)
 
 
 def test_a_pack_that_fails_the_gate_is_not_published(

@@ -1,5 +1,4 @@
-"""The container recipe, read as text: what it copies, installs and starts exists. It is built only where a builder is
-installed."""
+"""The container recipe, read as text: what it copies, installs and starts exists. Nothing builds it."""
 
 from __future__ import annotations
 
