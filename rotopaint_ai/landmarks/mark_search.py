@@ -22,7 +22,7 @@ Array = NDArray[Any]
 Pictures = Callable[[int], MarkPicture]  # picture of a hold, by its number
 
 # Chosen on training shots of two puppets that the shipped pack never saw.
-HALF = 7  # half the side of a compared patch in picture pixels
+HALF = 9  # half the side of a compared patch in picture pixels
 AWAY = 5  # largest distance of a mark from its predicted position, pixels of the patch
 ALIKE = 0.85  # smallest correlation of a match
 FACING = 0.35  # smallest cosine of the angle between surface normal and camera

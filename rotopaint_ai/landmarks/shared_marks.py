@@ -21,9 +21,9 @@ Complex = NDArray[Any]
 Numbers = NDArray[np.intp]
 
 # Chosen on training shots of two puppets that the shipped pack never saw and on four rendered shots.
-FACE_PX = 420  # size of a face for feature detection
+FACE_PX = 560  # size of a face for feature detection
 LARGEST_GROWTH = 2.0  # largest enlargement of smaller faces
-MOST = 600  # most features per hold
+MOST = 1200  # most features per hold
 LEAST_CONTRAST = 0.01
 STRAIGHTEST = 12  # SIFT's edge threshold
 NEAREST = 8  # each hold is matched with this many holds of the most similar views

@@ -66,8 +66,8 @@ def test_a_hold_has_a_mark_once_and_pairs_are_of_one_mark() -> None:
     assert len(one) == (np.bincount(marks.mark) ** 2).sum()
 
 
-def test_holds_with_different_pictures_share_no_marks() -> None:
-    assert found((1, 2, 3, 4, 5)).count < 4
+def test_holds_with_different_pictures_share_next_to_no_marks() -> None:
+    assert found((1, 2, 3, 4, 5)).count < found().count / 50
 
 
 def test_a_hold_that_shows_nothing_has_no_marks() -> None:
