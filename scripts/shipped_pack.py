@@ -77,12 +77,12 @@ LANDMARKS = (
 )
 SEAM_FACES = Faces(130, 160000, 1.3, size=512, looks=2)
 SEAM_STEPS = 5185
-FINE = ("sizes=2", "synthetic=1", "batch=32", "learning_rate=0.0015")
+FILL_SETTINGS = ("sizes=2", "synthetic=1", "batch=32", "learning_rate=0.0015")
 FILLS = (
     Training(4887, Looks(44, 30000)),
     Training(1966, Looks(26, 31000)),
-    Training(10500, Looks(40, 120000, poses=3, looks=3), FINE, with_earlier=True),
-    Training(15000, Looks(300, 130000, poses=2, looks=3), FINE, with_earlier=True),
+    Training(10500, Looks(40, 120000, poses=3, looks=3), FILL_SETTINGS, with_earlier=True),
+    Training(15000, Looks(300, 130000, poses=2, looks=3), FILL_SETTINGS, with_earlier=True),
 )
 PLATES, PLATES_SEED, DETECTOR_STEPS = 79, 50000, 450
 

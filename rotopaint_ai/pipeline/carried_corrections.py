@@ -1,9 +1,8 @@
 """What people corrected on some frames of a shot, carried over to the other frames before these are painted (`teach`).
 
-One stretch of `STRETCH` holds at a time is read and taught, which bounds the memory for a shot of any length. Corrected
-holds of other stretches are read with it, the nearest `MOST_ELSEWHERE` of them, so that a correction reaches the whole
-shot. In a run of a part of the shot, holds that only the project knows are read with it, up to as many: corrected ones
-first, then the nearest.
+One stretch of `STRETCH` holds at a time is read and taught, which bounds the memory for a shot of any length. Up to
+`MOST_ELSEWHERE` holds outside it are read with it, so that a correction reaches the whole shot: the nearest corrected
+ones, then, in a run of a part of the shot, the nearest that only the project knows.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Sink, notice
 from rotopaint_ai.pipeline.executor import make_progress
 from rotopaint_ai.pipeline.face_tracker import DIGITS, rounded_rows
-from rotopaint_ai.pipeline.overrides import Overrides
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.pipeline.run_document import build_document
@@ -76,47 +74,48 @@ def with_corrections(plan: Plan, records: Iterable[FrameRecord], sink: Sink, can
     taught = list[TeachResult]()
     if plan.work.splines:
         holds = {record.frame: _hold_of(record) for record in records if record.landmarks}
-        corrected = {holds[frame] for frame in plan.work.splines if frame in holds}
+        known = _known_elsewhere(plan)
+        corrected = {row[frame] for row in (holds, known) for frame in plan.work.splines if frame in row}
         for part in stretches(sorted(set(holds.values())), fewest=1):
-            elsewhere = _nearest(corrected - set(part), part)
-            stretch = _Stretch(records, frozenset((*part, *elsewhere)))
-            known = _known_elsewhere(plan.work, part, MOST_ELSEWHERE - len(elsewhere), {*plan.frames, *plan.missing})
+            others = set(known.values()) - corrected
+            beside = (*_nearest(corrected - set(part), part), *_nearest(others, part))[:MOST_ELSEWHERE]
+            stretch = _Stretch(records, frozenset((*part, *beside)))
+            earlier = [frame for frame, hold in known.items() if hold in stretch.holds]
             frames = {frame for frame, hold in holds.items() if part[0] <= hold <= part[-1]}
-            taught += _teach_stretch(plan, stretch, known, frames, sink, cancel)
+            taught += _teach_stretch(plan, stretch, earlier, frames, sink, cancel)
     if taught:
         sink(notice(_summary(taught), is_warning=False))
     return CorrectedShot(records, plan.pack.sheet, taught)
 
 
+def _known_elsewhere(plan: Plan) -> Mapping[int, int]:
+    """Frames on disk that the run leaves out and whose face the project knows, each with the first such frame of its
+    hold."""
+    if plan.work.predicted is None:
+        return {}
+    outside, rows = set(plan.plate.frames) - set(plan.frames), plan.work.predicted.landmarks.keys
+    return hold_starts({frame: rows[frame] for frame in rows if frame in outside})
+
+
 def _nearest(holds: Iterable[int], part: Sequence[int]) -> Sequence[int]:
-    """Holds outside a stretch in order of their distance in time, the nearest first; at most `MOST_ELSEWHERE`."""
-    return sorted(holds, key=lambda hold: max(part[0] - hold, hold - part[-1]))[:MOST_ELSEWHERE]
-
-
-def _known_elsewhere(work: Overrides, part: Sequence[int], most: int, run_frames: Collection[int]) -> Collection[int]:
-    """Frames of the holds that only the project knows, because the run leaves them out: at most `most` holds, corrected
-    ones first, then the nearest to a stretch."""
-    if work.predicted is None:
-        return ()
-    hold_of = {f: hold for f, hold in hold_starts(work.predicted.landmarks.keys).items() if f not in run_frames}
-    corrected = {hold_of[frame] for frame in work.splines if frame in hold_of}
-    others = set(hold_of.values()) - corrected
-    chosen = {*[*_nearest(corrected, part), *_nearest(others, part)][:most]}
-    return [frame for frame, hold in hold_of.items() if hold in chosen]
+    """Holds outside a stretch in order of their distance in time, the nearest first."""
+    return sorted(holds, key=lambda hold: max(part[0] - hold, hold - part[-1]))
 
 
 def _teach_stretch(
-    plan: Plan, records: _Stretch, known: Collection[int], frames: Collection[int], sink: Sink, cancel: Cancel
+    plan: Plan, records: _Stretch, earlier: Collection[int], frames: Collection[int], sink: Sink, cancel: Cancel
 ) -> Sequence[TeachResult]:
-    """The effect of all corrections in these records, and in the project's frames `known`, on `frames`; empty without
+    """The effect of all corrections in these records, and in the project's `earlier` frames, on `frames`; empty without
     corrections."""
     work, applied = plan.work, (plan.apply_overrides(record) for record in records)
-    predicted = with_frames_of(work.predicted, known, build_document(records, plan))
-    document = with_frames_of(work.document, known, work.restore_provenance(build_document(applied, plan)))
+    predicted, document = build_document(records, plan), work.restore_provenance(build_document(applied, plan))
+    if work.predicted is not None and work.document is not None:
+        predicted = with_frames_of(remove_groups(work.predicted, work.document), earlier, predicted)
+        document = with_frames_of(work.document, earlier, document)
     below = predicted, remove_groups(document, document)  # groups place what models say when it is drawn
     names = {spec.name for spec in open_seams(plan.pack.sheet)}
-    seen = predicted.landmarks.keys.keys()
-    if not any(base.name in names and seen & set(hand) for base, _, hand in corrected_shapes(*below)):
+    known = predicted.landmarks.keys.keys()
+    if not any(base.name in names and known & set(hand) for base, _, hand in corrected_shapes(*below)):
         return ()
     errors = RunRecord(errors={record.frame: record.errors for record in records}).errors_by_shape()
     try:

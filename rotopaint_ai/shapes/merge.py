@@ -27,9 +27,9 @@ def merge(before: RotoDocument, new: RotoDocument, frames: Iterable[int]) -> Rot
     )
 
 
-def with_frames_of(before: RotoDocument | None, frames: Collection[int], new: RotoDocument) -> RotoDocument:
+def with_frames_of(before: RotoDocument, frames: Collection[int], new: RotoDocument) -> RotoDocument:
     """A new document with an earlier document's keys at some frames that the new one does not cover."""
-    return merge(only_frames(before, frames), new, ()) if before is not None and frames else new
+    return merge(only_frames(before, frames), new, ()) if frames else new
 
 
 def only_frames(document: RotoDocument, frames: Collection[int]) -> RotoDocument:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -122,21 +123,44 @@ def test_human_keys_and_settings_stand_in_every_result(
     assert (clean.read(1003).rgb == plate.read(1003).rgb).all()  # strength 0: no paint shows
 
 
+def grouped(project: Project, down: float) -> State:
+    """The seam in a group that is moved down from the first frame on, stored as a step; on one frame it is also drawn
+    by hand. Returns the state before."""
+    state = project.load().state
+    assert state.document is not None
+    group = edit_layers.group(state.document, ["seam_middle"], "g")
+    lower = edit_layers.set_pose(group, "g", [1001], LayerPose(y=down))
+    predicted = group_moves.move_with_groups(state.predicted, group, lower)
+    project.append("group", state, replace(state, document=moved(lower, 1004, by=0.0), predicted=predicted))
+    return state
+
+
+def test_a_group_teaches_nothing_where_a_part_of_the_shot_is_run(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path
+) -> None:
+    run_project.close()
+    heights = []
+    for down in (0.0, 8.0):
+        folder = tmp_path / f"{down:g}"
+        folder.mkdir()
+        project = Project.open(Path(shutil.copy(tmp_path / "shot.rotopaint", folder)))
+        grouped(project, down)
+        project.close()
+        assert main(words(plates, pack, folder, "--frames", "1006-1010")) == 0
+        document = Project.open(folder / "shot.rotopaint", write=False).load().state.document
+        assert document is not None
+        seam = document.shape("seam_middle")
+        assert "propagated" in {key.source for key in seam.keys.values()}
+        heights.append([seam.at(frame)[1].y - down for frame in seam.frames])
+    assert heights[1] == pytest.approx(heights[0], abs=0.01)
+
+
 @pytest.mark.parametrize("down", [0.0, 200.0])
 def test_a_group_places_what_a_run_finds_and_teaches_nothing(
     down: float, run_project: Project, plates: str, pack: Path, tmp_path: Path
 ) -> None:
-    """The seam is in a group that is moved down from the first frame on; on one frame it is also drawn by hand."""
-    state = run_project.load().state
+    state = grouped(run_project, down)
     assert state.document is not None
-    group = edit_layers.group(state.document, ["seam_middle"], "g")
-    lower = edit_layers.set_pose(group, "g", [1001], LayerPose(y=down))
-    drawn = replace(
-        state,
-        document=moved(lower, 1004, by=0.0),
-        predicted=group_moves.move_with_groups(state.predicted, group, lower),
-    )
-    run_project.append("group", state, drawn)
     run_project.close()
     assert main(words(plates, pack, tmp_path, "--resume", "--export", "nuke")) == 0
     after = Project.open(tmp_path / "shot.rotopaint", write=False).load().state
@@ -403,6 +427,20 @@ def test_a_run_of_a_part_of_the_shot_carries_corrections_over_to_its_frames(
     assert {*carried} <= {*run}
     assert all(keys[f].points[1].y - said[f].points[1].y == pytest.approx(MOVE, abs=MOVE / 2) for f in carried)
     assert {f: key for f, key in keys.items() if f not in run} == {f: key for f, key in was.items() if f not in run}
+
+
+def test_corrections_are_carried_over_in_a_run_of_a_part_though_other_frames_are_gone(
+    run_project: Project, plates: str, pack: Path, tmp_path: Path
+) -> None:
+    corrected(run_project)
+    run_project.close()
+    left = shutil.copytree(Path(plates).parent, tmp_path / "left") / Path(plates).name
+    for frame in (1001, 1002, 1011, 1012):
+        Path(str(left).replace("####", str(frame))).unlink()
+    assert main(words(str(left), pack, tmp_path, "--frames", "1003-1010", "--overwrite")) == 0
+    state = Project.open(tmp_path / "shot.rotopaint", write=False).load().state
+    assert state.document is not None
+    assert "propagated" in {key.source for key in state.document.shape("seam_middle").keys.values()}
 
 
 def test_a_project_of_another_plate_is_reported_and_one_of_another_size_refused(
