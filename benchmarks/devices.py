@@ -23,13 +23,14 @@ TRAIN = (sys.executable, "-m", "rotopaint_ai", "train")
 SETS: Mapping[str, tuple[str, ...]] = {
     "looks": ("seams", "--characters", "1", "--seed", "912000"),
     "faces": ("dataset", "--characters", "48", "--seed", "910000"),
+    "fronts": ("dataset", "--characters", "12", "--seed", "914000", "--size", "512", "--looks", "1", "--fronts"),
     "strips": ("dataset", "--characters", "16", "--seed", "911000", "--size", "512", "--reach", "1.3", "--looks", "2"),
     "plates": ("plates", "--count", "16", "--seed", "913000"),
 }
 PARTS: Mapping[str, tuple[str, ...]] = {
     "shipped": ("faces",),
     "detector": ("plates", "faces"),
-    "segmentation": ("looks",),
+    "segmentation": ("fronts",),
     "seam": ("strips",),
     "fill": ("looks",),
 }

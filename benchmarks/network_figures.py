@@ -48,14 +48,14 @@ def _test_scenes(found: list[scenes.DetectionScene]) -> list[scenes.DetectionSce
 def open_matte(path: Path) -> Figures:
     """A segmentation network, and the function that evaluates it on a folder, in pixels of its crop."""
     signature = load_signature(path)
-    if "crop" not in signature.inputs or not {"seam", "face"} <= set(signature.outputs):
-        raise PackError(f"{path}: wanted a network from 'crop' to 'seam' and 'face'")
+    if "crop" not in signature.inputs or not set(views.CLASSES) <= set(signature.outputs):
+        raise PackError(f"{path}: wanted a network from 'crop' to {' and '.join(views.CLASSES)}")
     side: Any = signature.inputs["crop"].shape[1]
     example = {"crop": np.full((1, side, side, 3), 0.5, np.float32)}
     session = open_session(path, device="cpu", threads=1, example=example)
 
     def read(crops: npt.NDArray[Any]) -> Sequence[npt.NDArray[Any]]:
-        return session.run(("seam", "face"), {"crop": crops})
+        return session.run(views.CLASSES, {"crop": crops})
 
     return lambda source: views.segmentation_figures(read, views.read_views([source]), side, CROP_MARGIN)
 

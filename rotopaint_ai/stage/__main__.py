@@ -28,6 +28,9 @@ def _arguments() -> argparse.Namespace:
     dataset.add_argument(
         "--looks", type=int, default=0, help="number of additional versions of each picture, with other seams"
     )
+    dataset.add_argument(
+        "--fronts", action="store_true", help="put objects in front of the faces, and write what covers each face"
+    )
     shot = verbs.add_parser("shot", help="one shot: plates, clean plates, seam coverage and truth")
     shot.add_argument("folder", type=Path)
     shot.add_argument("--seed", type=int, default=1)
@@ -71,6 +74,7 @@ def _dataset(options: argparse.Namespace, tell: StageProgress) -> str:
         reach=options.reach,
         size=options.size,
         looks=options.looks,
+        fronts=options.fronts,
     )
     count = make_dataset(options.folder, order, progress=partial(tell, "characters"))
     return f"{count} samples"

@@ -20,9 +20,11 @@ from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.plates.colour import encode
 from rotopaint_ai.sheet import dump_sheet
 from rotopaint_ai.stage import anatomy
+from rotopaint_ai.stage.face import FaceSurface
+from rotopaint_ai.stage.front_objects import draw_objects
 from rotopaint_ai.stage.looks import draw_style
 from rotopaint_ai.stage.puppet import draw_build, draw_pose
-from rotopaint_ai.stage.scene import StageFrame, render, render_looks
+from rotopaint_ai.stage.scene import StageFrame, render, render_fronts, render_looks
 from rotopaint_ai.stage.studio import Studio, draw_studio
 from rotopaint_ai.stage.view import Camera
 from rotopaint_ai.stage.workers import map_in_order
@@ -33,6 +35,7 @@ SIZE = 320  # side of a stored crop, pixels
 POSES = 4  # frames per character
 _FOLDED = 0.5  # share of the pictures with other looks that have folds
 _TEXELS = 768  # width of a face's paint, for crops of SIZE
+_DEFOCUSED = 0.5  # share of the pictures with objects in front that are out of focus
 _HEAD = "dataset.json"  # written last
 _ORDER = "order.json"  # written first
 
@@ -43,7 +46,8 @@ class FaceDatasetOptions:
 
     `reach`: factor by which heads turn further than in a talking shot (1.4: a third of all turn by 24 degrees of yaw or
     more). `size`: side of a stored crop in pixels. `looks`: number of additional pictures of each frame with other
-    looks of its seam; a share `_FOLDED` of them has folds in the face.
+    looks of its seam; a share `_FOLDED` of them has folds in the face. `fronts`: pictures with objects in front of the
+    face, each with `.front.png` and `.skin.png`, the coverage by what stands in front and by skin; no folds.
     """
 
     characters: int
@@ -53,6 +57,7 @@ class FaceDatasetOptions:
     reach: float = 1.0
     size: int = SIZE
     looks: int = 0
+    fronts: bool = False
 
 
 def to_srgb(linear: F32, *, contrast: float = 1.0) -> npt.NDArray[np.uint8]:
@@ -72,6 +77,15 @@ def sample_pictures(seed: int, pose: int, order: FaceDatasetOptions) -> Iterator
     hidden = rng.random() < 0.12
     shown = draw_pose(rng, reach=order.reach)
     texture = _TEXELS * size // SIZE
+    if order.fronts:
+        objects = draw_objects(FaceSurface(build, shown), rng)
+        defocus = size / SIZE * float(rng.uniform(0.3, 3.0)) if rng.random() < _DEFOCUSED else 0.0
+        styles = [draw_style(int(rng.integers(1 << 40))) for _ in range(order.looks + 1)]
+        for picture in render_fronts(
+            build, shown, studio, camera, styles, objects, defocus_px=defocus, grain_seed=pose, texture=texture
+        ):
+            yield picture, studio
+        return
     yield render(build, shown, studio, camera, grain_seed=pose, hidden=hidden, texture=texture, clean=False), studio
     if not order.looks:
         return
@@ -125,6 +139,9 @@ def _make_pose(folder: Path, seed: int, pose: int, split: str, order: FaceDatase
     for name, path, (picture, studio) in zip(names, kept, sample_pictures(seed, pose, order)):
         pixels = to_srgb(picture.plate, contrast=studio.contrast)[..., ::-1]
         cv2.imwrite(str(folder / f"images/{name}.jpg"), pixels, [cv2.IMWRITE_JPEG_QUALITY, 92])
+        for kind, cover in (("front", picture.front), ("skin", picture.skin)):
+            if cover is not None:
+                cv2.imwrite(str(folder / f"images/{name}.{kind}.png"), np.rint(cover * 255).astype(np.uint8))
         made.append(_picture_record(picture, name, seed, pose, split))
         write_json(path, made[-1], indent=None)
     return made
@@ -136,16 +153,21 @@ def _check_order(folder: Path, order: FaceDatasetOptions) -> None:
     made = {**_manner(FaceDatasetOptions(0)), **kept} if kept else wanted
     other = [name for name, value in wanted.items() if made[name] != value]
     if other and any(folder.glob("images/*.json")):
-        known, asked = (" ".join(f"--{name} {of[name]:g}" for name in other) for of in (made, wanted))
+        known, asked = (" ".join(_option(name, of[name]) for name in other) for of in (made, wanted))
         raise UsageError(
             f"{folder}: holds pictures made with {known}, but {asked} was given; name another folder "
             f"(train takes several), or go on with {known}"
         )
 
 
+def _option(name: str, value: float) -> str:
+    """An option of the command line, or that it is not there."""
+    return f"{'' if value else 'no '}--{name}" if name == "fronts" else f"--{name} {value:g}"
+
+
 def _manner(order: FaceDatasetOptions) -> dict[str, float]:
     """The options that all pictures of a data set share."""
-    return {"reach": order.reach, "size": order.size, "looks": order.looks}
+    return {"reach": order.reach, "size": order.size, "looks": order.looks, "fronts": order.fronts}
 
 
 def _read_kept(path: Path) -> dict[str, Any]:

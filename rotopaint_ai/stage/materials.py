@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.stage import anatomy, props, rigs
+from rotopaint_ai.stage import anatomy, front_objects, props, rigs
 from rotopaint_ai.stage.face import FaceSurface
 from rotopaint_ai.stage.face_paint import FacePaint, mask
 from rotopaint_ai.stage.mesh import Mesh
@@ -109,6 +109,8 @@ def _shade_plain(g: SurfacePixels, sel: npt.NDArray[np.intp], s: Surfaces, mater
     }
     if material == "hair":
         s.albedo[sel] = g.colour[sel] * (0.6 + 0.6 * g.uv[sel, :1])
+    elif material == front_objects.MATERIAL:
+        s.albedo[sel] = g.colour[sel]
     else:
         s.albedo[sel] = np.array(base[material], np.float32)
     s.shadow_tint[sel] = s.albedo[sel]

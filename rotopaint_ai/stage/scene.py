@@ -15,6 +15,8 @@ from rotopaint_ai.shapes.fit import fit_segments
 from rotopaint_ai.stage import anatomy, props, rigs
 from rotopaint_ai.stage.face import FaceSurface
 from rotopaint_ai.stage.face_paint import FacePaint, add_folds, paint_face
+from rotopaint_ai.stage.front_objects import IN_FRONT
+from rotopaint_ai.stage.front_objects import MATERIAL as OBJECT
 from rotopaint_ai.stage.looks import STEP_REACH, SeamStyle
 from rotopaint_ai.stage.looks import carve_gap as looks_carve
 from rotopaint_ai.stage.materials import features_of, surfaces_of
@@ -47,7 +49,8 @@ class TrueShape:
 class StageFrame:
     """A rendered frame: linear plate and clean (H, W, 3), coverage of the seam (H, W), landmarks (L, 3).
 
-    rig: coverage of the rig (H, W), where there is one.
+    rig: coverage of the rig (H, W), where there is one. front, skin: coverage (H, W) by what stands in front of the
+    face or frames it, and by the face's skin, where they were asked for.
     """
 
     plate: F32
@@ -56,6 +59,8 @@ class StageFrame:
     landmarks: Array
     shapes: tuple[TrueShape, ...]
     rig: F32 | None = None
+    front: F32 | None = None
+    skin: F32 | None = None
 
 
 @lru_cache(maxsize=4)
@@ -201,15 +206,91 @@ def render_looks(
     skin = add_folds(_painted_face(build, texture), folds) if folds else _painted_face(build, texture)
     seen = _see(build, pose, studio, camera, hidden=hidden, texture=skin)
     clean = seen.develop(seen.surfaces, grain_seed)
-    rotation, shift = place(face.pose)
     for look in looks:
-        near = seen.skin_near(near_seams(face, reach=max(2 * look.reach, STEP_REACH)))
-        carved = seen.surfaces.copy()
-        at = beside_seams(seen.gathered.position[near], face, rotation, shift)
-        coverage = np.zeros(len(seen.gathered.material), np.float32)
-        coverage[near] = looks_carve(carved, near, at, look, studio.key.direction)
+        carved, coverage = _carve_look(seen, look)
         landmarks, shapes = _true_shapes(face, camera, seen.view, 2 * look.reach * camera.scale)
         yield StageFrame(seen.develop(carved, grain_seed), clean, seen.coverage(coverage), landmarks, shapes)
+
+
+def render_fronts(
+    build: PuppetBuild,
+    pose: Pose,
+    studio: Studio,
+    camera: Camera,
+    looks: Sequence[SeamStyle],
+    objects: Sequence[Mesh],
+    *,
+    defocus_px: float = 0.0,
+    grain_seed: int = 0,
+    texture: int = 1024,
+) -> Iterator[StageFrame]:
+    """Render the same frame once for each look of its seam, with `objects` (head space) in front of the face.
+
+    The frames have the coverage of what stands in front, and of skin. `defocus_px`: standard deviation of the blur of
+    the objects, which are nearer to the camera than its focus. Clean frames equal the plates.
+    """
+    skin, placed = _painted_face(build, texture), [mesh.moved(*place(pose)) for mesh in objects]
+    held = _see(build, pose, studio, camera, hidden=False, texture=skin, rig=placed)
+    free = _see(build, pose, studio, camera, hidden=False, texture=skin) if defocus_px and objects else None
+    for look in looks:
+        layers = _layers_of(held, look)
+        if free is not None:
+            layers = _defocused(layers, _layers_of(free, look), _objects_of(held, look), defocus_px)
+        landmarks, shapes = _true_shapes(held.face, camera, held.view, 2 * look.reach * camera.scale)
+        plate = held.expose(layers.light, layers.alpha, grain_seed)
+        yield StageFrame(plate, plate, layers.seam, landmarks, shapes, front=layers.front, skin=layers.skin)
+
+
+def _carve_look(seen: _VisibleCharacter, look: SeamStyle) -> tuple[Surfaces, F32]:
+    """The surfaces of a character with its seam carved in a look, and the seam's coverage (N,)."""
+    near = seen.skin_near(near_seams(seen.face, reach=max(2 * look.reach, STEP_REACH)))
+    carved = seen.surfaces.copy()
+    at = beside_seams(seen.gathered.position[near], seen.face, *place(seen.face.pose))
+    coverage = np.zeros(len(seen.gathered.material), np.float32)
+    coverage[near] = looks_carve(carved, near, at, look, seen.studio.key.direction)
+    return carved, coverage
+
+
+@dataclass(frozen=True, slots=True)
+class _Layers:
+    """A puppet's premultiplied light (H, W, 3), and coverage (H, W): its own, and of seam, front and skin."""
+
+    light: F32
+    alpha: F32
+    seam: F32
+    front: F32
+    skin: F32
+
+
+def _layers_of(seen: _VisibleCharacter, look: SeamStyle) -> _Layers:
+    carved, seam = _carve_look(seen, look)
+    front, skin = (np.isin(seen.names, list(names)).astype(np.float32) for names in (IN_FRONT, {"skin"}))
+    return _Layers(*seen.cut_out(carved), *map(seen.coverage, (seam, front, skin)))
+
+
+def _objects_of(seen: _VisibleCharacter, look: SeamStyle) -> tuple[F32, F32]:
+    """The objects in front alone: premultiplied light (H, W, 3) and coverage (H, W)."""
+    of_objects = (seen.names == OBJECT).astype(np.float32)
+    light = shade(_carve_look(seen, look)[0], seen.towards, seen.studio) * of_objects[:, None]
+    return seen.coverage(light), seen.coverage(of_objects)
+
+
+def _defocused(held: _Layers, free: _Layers, objects: tuple[F32, F32], sigma: float) -> _Layers:
+    """The scene with its objects blurred by a Gaussian of `sigma` pixels: over the scene without them, in the shadow
+    that they cast on what can be seen around them."""
+    light, cover = (cv2.GaussianBlur(layer, (0, 0), sigma) for layer in objects)
+    left, is_free = 1 - cover, objects[1] < 1e-3
+    shadow = np.clip((held.light + 1e-3) / (free.light + 1e-3), 0, 2) * is_free[..., None]
+    wide = [cv2.GaussianBlur(layer, (0, 0), 3 * sigma) for layer in (shadow, is_free.astype(np.float32))]
+    behind = free.light * np.clip(wide[0] / np.maximum(wide[1], 1e-3)[..., None], 0, 2)
+    behind = np.where(is_free[..., None], held.light, behind)
+    return _Layers(
+        light + behind * left[..., None],
+        cover + free.alpha * left,
+        free.seam * left,
+        cover + free.front * left,
+        free.skin * left,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,27 +312,34 @@ class _VisibleCharacter:
         skin = np.flatnonzero(self.gathered.material == 0)
         return skin[lookup(near, self.gathered.uv[skin]) > 0.01]
 
+    @property
+    def names(self) -> npt.NDArray[Any]:
+        """The material's name at each pixel (N,)."""
+        return np.array([mesh.material for mesh in self.meshes])[self.gathered.material]
+
     def develop(self, surfaces: Surfaces, grain_seed: int) -> F32:
         """The picture (H, W, 3) of the surfaces."""
+        return self.expose(*self.cut_out(surfaces), grain_seed)
+
+    def expose(self, fore: F32, alpha: F32, grain_seed: int) -> F32:
+        """The picture (H, W, 3) of premultiplied light over the backdrop."""
         camera, studio = self.camera, self.studio
         reach = camera.pan_reach
         behind = backdrop(studio, camera.height, camera.width + 2 * reach, pixels_per_unit=camera.scale)
         if reach:
             shift = np.array([[1.0, 0.0, camera.pan - reach], [0.0, 1.0, 0.0]])
             behind = cv2.warpAffine(behind, shift, (camera.width, camera.height), flags=cv2.INTER_LINEAR)
-        fore, alpha = self.cut_out(surfaces)
         rng = np.random.default_rng([studio.seed, grain_seed, 9])
         return develop(fore + behind * (1 - alpha)[..., None], studio, rng, pixel_scale=max(1.0, camera.scale / 100))
 
     def cut_out(self, surfaces: Surfaces) -> tuple[F32, F32]:
         """The lit puppet alone, premultiplied linear light (H, W, 3), and its coverage (H, W)."""
-        image = np.zeros((*self.where.shape, 3), np.float32)
-        image[self.where] = shade(surfaces, self.towards, self.studio)
-        return self._small(image), self._small(self.where.astype(np.float32))
+        light = self.coverage(shade(surfaces, self.towards, self.studio))
+        return light, self._small(self.where.astype(np.float32))
 
     def coverage(self, values: F32) -> F32:
-        """Values (N,) as a picture (H, W)."""
-        image = np.zeros(self.where.shape, np.float32)
+        """Values (N,) or (N, C) as a picture (H, W) or (H, W, C)."""
+        image = np.zeros((*self.where.shape, *values.shape[1:]), np.float32)
         image[self.where] = values
         return self._small(image)
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
@@ -16,12 +17,14 @@ from rotopaint_ai.exchange import document
 from rotopaint_ai.shapes.bezier import distance_to_polyline, flatten
 from rotopaint_ai.shapes.fit import fit_segments
 from rotopaint_ai.sheet import mirror_permutation, parse_sheet
-from rotopaint_ai.stage import anatomy
+from rotopaint_ai.stage import anatomy, front_objects
 from rotopaint_ai.stage.face import FaceSurface
 from rotopaint_ai.stage.face_dataset import FaceDatasetOptions, make_dataset, sample_pictures
+from rotopaint_ai.stage.looks import draw_style
+from rotopaint_ai.stage.mesh import ball
 from rotopaint_ai.stage.puppet import Pose, draw_build, draw_pose
 from rotopaint_ai.stage.puppet_shot import StageShot, poses, write_shot
-from rotopaint_ai.stage.scene import StageFrame, render
+from rotopaint_ai.stage.scene import StageFrame, render, render_fronts
 from rotopaint_ai.stage.studio import draw_studio
 from rotopaint_ai.stage.view import Camera
 
@@ -143,6 +146,51 @@ def test_other_looks_of_a_seam_are_the_same_face_in_the_same_place() -> None:
         np.testing.assert_allclose(other.landmarks, plain.landmarks)
         assert not np.array_equal(other.plate, plain.plate)
     assert not np.array_equal(others[0].seam, others[1].seam)
+
+
+def test_a_dataset_with_objects_in_front_tells_what_covers_each_face(tmp_path: Path) -> None:
+    order = FaceDatasetOptions(characters=1, seed=170000, held_back=0.0, size=128, fronts=True)
+    assert make_dataset(tmp_path, order) == 4
+    read = [
+        [cv2.imread(str(path.with_suffix(f".{kind}.png")), cv2.IMREAD_GRAYSCALE) / 255 for kind in ("front", "skin")]
+        for path in sorted(tmp_path.glob("images/*.jpg"))
+    ]
+    for front, skin in read:
+        assert front.shape == skin.shape == (128, 128)
+        assert (front + skin).max() < 1.02  # a pixel shows one or the other
+        assert skin.mean() > 0.05
+    with pytest.raises(UsageError, match=r"made with --fronts, but no --fronts was given"):
+        make_dataset(tmp_path, replace(order, fronts=False))
+
+
+def _with_a_ball(defocus_px: float, *, n: int = 1) -> StageFrame:
+    """A face with a red ball in front of its nose, or without one."""
+    at = FaceSurface(draw_build(7), Pose()).surface(np.array(0.0), np.array(-0.2)) + np.array([0, 0, 0.3])
+    mesh = ball(at, np.full(3, 0.2), front_objects.MATERIAL)
+    meshes = [replace(mesh, colour=np.tile([0.9, 0.05, 0.05], (len(mesh.vertices), 1)))] * n
+    studio = replace(draw_studio(7), glow=0.0, focus_blur=0.0, grain=0.0)
+    looks = [draw_style(1)]
+    return next(render_fronts(draw_build(7), Pose(), studio, CAMERA, looks, meshes, defocus_px=defocus_px, texture=384))
+
+
+def test_what_stands_in_front_is_where_its_colour_is() -> None:
+    bare = _with_a_ball(0.0, n=0)
+    for defocus in (0.0, 2.0):
+        shown = _with_a_ball(defocus)
+        wholly = shown.front - bare.front > 0.99
+        assert wholly.sum() > 200
+        assert (shown.skin[wholly] < 0.01).all()
+        assert (shown.plate[wholly, 0] > 3 * shown.plate[wholly, 1]).mean() > 0.9
+        assert shown.seam[wholly].max() < 0.01
+
+
+def test_objects_out_of_focus_have_soft_edges_and_leave_the_rest() -> None:
+    sharp, soft = _with_a_ball(0.0), _with_a_ball(2.0)
+    between = [((each.front > 0.05) & (each.front < 0.95)).sum() for each in (sharp, soft)]
+    assert between[1] > 2 * between[0]
+    far = cv2.dilate((sharp.front > 0).astype(np.uint8), np.ones((31, 31))) == 0
+    np.testing.assert_allclose(soft.plate[far], sharp.plate[far], atol=1e-5)
+    assert sharp.front.sum() == pytest.approx(soft.front.sum(), rel=0.03)
 
 
 def test_a_dataset_does_not_go_on_with_pictures_of_another_size(tmp_path: Path) -> None:

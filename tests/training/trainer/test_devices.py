@@ -56,10 +56,10 @@ def detector(faces: Path) -> Task[Any, Any]:
 
 
 def segmentation(faces: Path) -> Task[Any, Any]:
-    config = override(SegmentationConfig(), [*TINY, "shape=8", "input_size=64", "window=64"])
-    outline = np.array([[10.0, 10], [90, 10], [90, 90], [10, 90]])
+    config = override(SegmentationConfig(), [*TINY, "shape=8", "input_size=64"])
+    corners = np.array([[10.0, 10], [90, 10], [90, 90], [10, 90]])
     view = SegmentationView(
-        np.zeros((100, 100, 3), np.uint8), "train", "made up", np.zeros((100, 100), np.uint8), outline, outline
+        np.zeros((100, 100, 3), np.uint8), "train", "made up", np.zeros((100, 100, 2), np.uint8), corners
     )
     return SegmentationTask(config, build_segmentation(config), [view])
 

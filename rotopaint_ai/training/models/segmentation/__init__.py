@@ -1,1 +1,1 @@
-"""Segmentation of seam and face in a crop (`matte.onnx`), with a separate edge branch."""
+"""Segmentation of what stands in front of a face, and of its skin (`matte.onnx`), with a separate edge branch."""

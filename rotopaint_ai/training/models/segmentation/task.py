@@ -1,7 +1,7 @@
 """`rotopaint train SHOTS... --recipe segmentation --out PACK`: trains the segmentation network and puts it into a pack.
 
-python -m rotopaint_ai.stage seams SHOTS --characters 44 --seed 30000
-rotopaint train SHOTS --recipe segmentation --out PACK
+python -m rotopaint_ai.stage dataset FRONTS --characters 320 --seed 170000 --size 512 --reach 1.3 --looks 1 --fronts
+rotopaint train FRONTS --recipe segmentation --out PACK
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from rotopaint_ai.training.models.backbone import (
     sum_losses,
 )
 from rotopaint_ai.training.models.segmentation.views import (
+    CLASSES,
     CropMaker,
     Crops,
     SegmentationView,
@@ -36,9 +37,8 @@ from rotopaint_ai.training.models.segmentation.views import (
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import check_all, check_ranges, check_weights
 from rotopaint_ai.training.trainer.onnx_export import as_arrays, export_checked
-from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, TrainSources
+from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, TrainSources, to_tensor
 
-CLASSES = ("seam", "face")
 STRIDE = 2  # stride of the logits, which are upsampled to the crop
 
 
@@ -136,18 +136,17 @@ class SegmentationGraph(nn.Module):
         self.net = net
 
     def forward(self, crop: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """`crop` [N, S, S, 3] display-referred 0..1 -> probabilities [N, S, S] of seam, face and edge."""
+        """`crop` [N, S, S, 3] display-referred 0..1 -> coverage [N, S, S] by front, skin and edges."""
         output = self.net(crop.permute(0, 3, 1, 2))
-        seam, face = output.classes.sigmoid().unbind(1)
-        return seam, face, output.edges.sigmoid()
+        front, skin = output.classes.sigmoid().unbind(1)
+        return front, skin, output.edges.sigmoid()
 
 
 SURE_EDGE = 0.8  # edge probability above which the classes are also supervised there
-THIN = 6.0  # weight of a seam pixel over a background pixel: seams fill a hundredth of a crop
 
 
 class SegmentationTarget(NamedTuple):
-    """Coverage [N, 2, S, S] of seam and face, and the edges [N, S, S] of both, 0 to 1."""
+    """Coverage [N, 2, S, S] by what stands in front and by skin, and the edges [N, S, S] of both, 0 to 1."""
 
     classes: Tensor
     edges: Tensor
@@ -157,10 +156,9 @@ SegmentationLoss = Callable[[SegmentationOutput, SegmentationTarget], Tensor]
 LOSSES: Registry[SegmentationLoss] = Registry("segmentation loss")
 
 
-def segmentation_target(seam: Tensor, face: Tensor) -> SegmentationTarget:
-    """A target from coverages [N, S, S]."""
-    classes = torch.stack((seam, face), 1)
-    return SegmentationTarget(classes, (boundary(classes) > 0.2).any(1).to(seam.dtype))
+def segmentation_target(classes: Tensor) -> SegmentationTarget:
+    """A target from coverages [N, 2, S, S]."""
+    return SegmentationTarget(classes, (boundary(classes) > 0.2).any(1).to(classes.dtype))
 
 
 def boundary(classes: Tensor) -> Tensor:
@@ -173,15 +171,14 @@ def boundary(classes: Tensor) -> Tensor:
 
 @LOSSES.register("classes")
 def classes(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
-    """Cross entropy of both classes; seam pixels weigh `THIN` times as much."""
-    plain = F.binary_cross_entropy_with_logits(output.classes, target.classes, reduction="none")
-    weight = torch.cat((1 + (THIN - 1) * target.classes[:, :1], torch.ones_like(target.classes[:, 1:])), 1)
-    return (plain * weight).sum() / weight.sum()
+    """Cross entropy of both classes."""
+    return F.binary_cross_entropy_with_logits(output.classes, target.classes)
 
 
 @LOSSES.register("overlap")
 def overlap(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
-    """1 - Dice of the seams of a batch: thin objects hardly affect a mean over pixels (Milletari et al., 2016)."""
+    """1 - Dice of what stands in front, over a batch: thin things hardly affect a mean over pixels (Milletari et al.,
+    2016)."""
     found, true = output.classes[:, 0].sigmoid(), target.classes[:, 0]
     return 1 - (2 * (found * true).sum() + 1) / (found.sum() + true.sum() + 1)
 
@@ -211,7 +208,7 @@ def at_edges(output: SegmentationOutput, target: SegmentationTarget) -> Tensor:
     return (plain * sure).sum() / (2 * sure.sum()).clamp(min=1)
 
 
-OUTPUTS = ("seam", "face", "edges")
+OUTPUTS = (*CLASSES, "edges")
 PARITY = 0.001
 
 
@@ -222,19 +219,19 @@ class SegmentationConfig(PyramidConfig):
     task: str = "segmentation"
     name: str = "segmentation"
     eval_every: int = 50
-    input_size: int = 256
-    window: int = 192  # side of the training window, at the crop's scale: edges are local, and this is twice as fast
+    input_size: int = 384
     crop_margin: float = 1.3
     shape: int = 16  # channels of the shape stream
     batch: int = 8
     augment: dict[str, float] = field(
         default_factory=lambda: {
-            "occluders": 0.3,
+            "occluders": 0.2,
             "shadow": 0.3,
             "tone": 0.8,
             "colour": 0.5,
             "channels": 0.1,
             "blur": 0.2,
+            "coarse": 0.2,
             "noise": 0.4,
             "jpeg": 0.3,
         }
@@ -253,11 +250,9 @@ class SegmentationConfig(PyramidConfig):
         _ = [PARTS[name] for name in self.augment], [LOSSES[name] for name in self.losses]
         check_weights(self.augment, self.losses)
         check_ranges(self, {"crop_margin": (1, 3), "shift": (0, 1), "rotation_deg": (0, 180)})
-        is_window = self.window % 32 == 0 and 64 <= self.window <= self.input_size
         check_all(
             (
                 (self.input_size % 32 == 0 and 64 <= self.input_size <= 1024, "input_size: wanted a multiple of 32"),
-                (is_window, "window: wanted 64 to input_size, by 32"),
                 (self.shape > 0 and self.shape % 8 == 0, f"shape {self.shape}: wanted a multiple of 8"),
                 (
                     0.1 <= self.scale_low <= self.scale_high <= 4,
@@ -270,6 +265,8 @@ class SegmentationConfig(PyramidConfig):
 class SegmentationTask(PictureTask[GatedNet, Crops]):
     """Training of a segmentation network on views."""
 
+    captures = True
+
     def __init__(
         self,
         config: SegmentationConfig,
@@ -278,8 +275,7 @@ class SegmentationTask(PictureTask[GatedNet, Crops]):
         held_out: Sequence[SegmentationView] = (),
     ) -> None:
         geometry = Geometry((config.scale_low, config.scale_high), config.shift, config.rotation_deg, 0.5, 0.1, 0.3)
-        margin = config.crop_margin * config.window / config.input_size
-        cutter = CropMaker(samples, config.window, margin, geometry, config.augment)
+        cutter = CropMaker(samples, config.input_size, config.crop_margin, geometry, config.augment)
         super().__init__(config, net, samples, held_out, cutter)
 
     @classmethod
@@ -289,8 +285,8 @@ class SegmentationTask(PictureTask[GatedNet, Crops]):
 
     def to_device(self, batch: Crops, moment: Moment) -> tuple[Tensor, SegmentationTarget]:
         """Crops [N, 3, S, S] 0..1 and the target."""
-        pictures, seam, face = (torch.from_numpy(part).to(moment.device) for part in batch)
-        return pictures.permute(0, 3, 1, 2).float() / 255, segmentation_target(seam, face)
+        pictures, covered = (to_tensor(part, moment.device).permute(0, 3, 1, 2).float() / 255 for part in batch)
+        return pictures, segmentation_target(covered)
 
     def loss(self, net: GatedNet, inputs: tuple[Tensor, SegmentationTarget], moment: Moment) -> Losses:
         """The recipe's losses of classes and edges."""
@@ -304,8 +300,7 @@ class SegmentationTask(PictureTask[GatedNet, Crops]):
         )
 
     def export(self, net: GatedNet, path: Path) -> float:
-        """Write `matte.onnx` with a free batch size. Returns the largest difference of the seam probability on real
-        crops.
+        """Write `matte.onnx` with a free batch size. Returns the largest difference of `front` on real crops.
 
         Raises: TrainingError if the file's outputs differ from the network's.
         """
@@ -314,7 +309,7 @@ class SegmentationTask(PictureTask[GatedNet, Crops]):
         crops = straight.batch(rows, np.random.default_rng(0)).pictures
         sample = crops.astype(np.float32) / np.float32(255)
         model = SegmentationGraph(net)
-        return export_checked(model, path, ("crop", OUTPUTS), sample, limits={"seam": PARITY})
+        return export_checked(model, path, ("crop", OUTPUTS), sample, limits={"front": PARITY})
 
 
 NETWORKS.register("segmentation")(

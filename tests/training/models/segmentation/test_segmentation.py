@@ -11,14 +11,19 @@ import pytest
 import torch
 
 from rotopaint_ai.errors import TrainingError, UsageError
-from rotopaint_ai.exchange import document
-from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ai.training.data.augment import STRAIGHT, Geometry
 from rotopaint_ai.training.data.dataset_checks import split_samples
 from rotopaint_ai.training.models.segmentation import task as losses
 from rotopaint_ai.training.models.segmentation.task import GatedConv, GatedNet, SegmentationConfig, SegmentationOutput
-from rotopaint_ai.training.models.segmentation.views import CropMaker, SegmentationView, read_views
+from rotopaint_ai.training.models.segmentation.views import (
+    CropMaker,
+    SegmentationView,
+    read_views,
+    segmentation_figures,
+)
 from rotopaint_ai.training.pack.network import TrainOptions, train_network
+
+from ...conftest import write_faces
 
 
 def test_a_gate_keeps_the_shape_streams_size() -> None:
@@ -46,10 +51,10 @@ def test_the_network_gives_classes_and_edges_at_the_crops_size() -> None:
 
 
 def _target() -> losses.SegmentationTarget:
-    seam, face = torch.zeros(1, 32, 32), torch.zeros(1, 32, 32)
-    face[:, 4:28, 4:28] = 1
-    seam[:, 15:17, 4:28] = 1
-    return losses.segmentation_target(seam, face)
+    classes = torch.zeros(1, 2, 32, 32)
+    classes[:, 1, 4:28, 4:28] = 1
+    classes[:, 0, 15:17, 4:28] = 1
+    return losses.segmentation_target(classes)
 
 
 def _logits(target: losses.SegmentationTarget, sure: float) -> SegmentationOutput:
@@ -75,8 +80,8 @@ def test_what_is_right_costs_less_than_what_is_wrong(name: str) -> None:
     assert wrong > (0.05 if name != "own_edges" else right)  # an inverted picture has its edges in the right places
 
 
-def test_thin_seams_count() -> None:
-    """A network that finds no seam at all gets a large loss, although 98 % of its pixels are right."""
+def test_thin_objects_count() -> None:
+    """A network that finds nothing in front gets a large loss, although 98 % of its pixels are right."""
     target = _target()
     blind = SegmentationOutput(
         torch.cat((torch.full((1, 1, 32, 32), -9.0), (target.classes[:, 1:] * 2 - 1) * 9), 1), target.edges
@@ -84,70 +89,88 @@ def test_thin_seams_count() -> None:
     assert float(losses.LOSSES["overlap"](blind, target)) > 0.9
 
 
-def _view() -> SegmentationView:
-    picture, seam = np.full((120, 140, 3), 40, np.uint8), np.zeros((120, 140), np.uint8)
-    t = np.linspace(0, 2 * np.pi, 60, endpoint=False)
-    outline = np.stack((70 + 36 * np.cos(t), 60 + 44 * np.sin(t)), 1)
-    cv2.fillPoly(picture, [outline.round().astype(np.int32)], (200, 60, 60))
-    cv2.line(picture, (45, 60), (95, 60), (0, 255, 0), 4)
-    cv2.line(seam, (45, 60), (95, 60), 255, 4)
-    return SegmentationView(picture, "train", "made up", seam, outline, outline[::6])
+OUTLINE = np.array([[34, 60], [70, 16], [106, 60], [70, 104], [70, 60]], np.float64)
+
+
+def _view(split: str = "train", shade: int = 40) -> SegmentationView:
+    """A red face with a green bar in front of it; no two shades are the same picture."""
+    picture, classes = np.full((120, 140, 3), shade, np.uint8), np.zeros((120, 140, 2), np.uint8)
+    cv2.ellipse(picture, (70, 60), (36, 44), 0, 0, 360, (200, 60, 60), -1)
+    front, skin = np.zeros((120, 140), np.uint8), np.zeros((120, 140), np.uint8)
+    cv2.ellipse(skin, (70, 60), (36, 44), 0, 0, 360, 255, -1)
+    for target, colour in ((picture, (0, 255, 0)), (front, 255), (skin, 0)):
+        cv2.line(target, (20, 60), (95, 60), colour, 6)
+    classes[..., 0], classes[..., 1] = front, skin
+    return SegmentationView(picture, split, "made up", classes, OUTLINE)
 
 
 def test_labels_move_with_the_crop() -> None:
     cutter = CropMaker([_view()], 96, 1.3, Geometry((0.8, 1.2), 0.05, 25, 0.5, 0.1, 0.3), {})
     crops = cutter.batch([0] * 8, np.random.default_rng(0))
     green, red = crops.pictures[..., 1] > 150, crops.pictures[..., 0] > 120
-    assert ((crops.seam > 0.5) ^ green).mean() < 0.01
-    assert ((crops.face > 0.5) ^ (red | green)).mean() < 0.02
+    front, skin = (crops.classes[..., k] > 127 for k in range(2))
+    assert (front ^ green).mean() < 0.01
+    assert (skin ^ (red & ~green)).mean() < 0.02
 
 
-def test_what_an_occluder_hides_is_no_seam() -> None:
+def test_what_an_occluder_covers_stands_in_front() -> None:
     bare = CropMaker([_view()], 96, 1.3, STRAIGHT, {}).batch([0] * 12, np.random.default_rng(2))
     crops = CropMaker([_view()], 96, 1.3, STRAIGHT, {"occluders": 1.0}).batch([0] * 12, np.random.default_rng(2))
-    reported, untold = ((crops.pictures[seam > 0.9][:, 1] > 150).mean() for seam in (crops.seam, bare.seam))
-    assert untold < 0.93 < 0.95 < reported  # the rest are soft edges
+    told = (crops.classes != bare.classes).any(-1)
+    assert told.mean() > 0.02
+    assert (crops.classes[told] == (255, 0)).all()
+    changed = (np.abs(crops.pictures.astype(int) - bare.pictures) > 40).any(-1)
+    assert changed[told].mean() > 0.6  # an occluder may have the colour of what it covers
+    assert (crops.classes[changed] == (255, 0)).all(-1).mean() > 0.7  # the rest are soft edges
 
 
-def _shot(folder: Path, n: int = 4) -> Path:
-    folder.mkdir()
-    view, keys, marks = _view(), {}, {}
-    for k in range(n):
-        frame = 1001 + k
-        picture = cv2.add(view.picture, np.full_like(view.picture, frame % 7))  # no two frames are equal
-        cv2.imwrite(str(folder / f"plate.{frame}.png"), picture[..., ::-1])
-        cv2.imwrite(str(folder / f"seam.{frame}.png"), view.seam)
-        corners = [(34, 60), (70, 16), (106, 60), (70, 104)]
-        keys[frame] = Key(tuple(ControlPoint(float(x), float(y)) for x, y in corners), "human")
-        marks[frame] = tuple(Landmark(float(x), float(y)) for x, y in [*corners, (70, 60)])
-    shape = RotoShape("face_outline", True, "matte", keys)
-    names = tuple(f"p{k}" for k in range(5))
-    truth = RotoDocument(140, 120, 1001, 1000 + n, landmarks=LandmarkKeys(names, marks), shapes=(shape,))
-    document.write(folder / "truth.roto.json", truth)
+def test_figures_tell_missed_edges_from_false_alarms() -> None:
+    def segment(wrong: bool) -> dict[str, float]:
+        def answer(crops: np.ndarray) -> list[np.ndarray]:
+            green = (crops[..., 1] > 0.6).astype(np.float32)
+            skin = ((crops[..., 0] > 0.5) & (green == 0)).astype(np.float32)
+            return [np.ones_like(green) if wrong else green, skin]
+
+        return segmentation_figures(answer, [_view()], 96, 1.3)
+
+    right, wrong = segment(False), segment(True)
+    assert right["front_f_1_px"] > 0.95
+    assert right["false_share"] < 0.01
+    assert wrong["false_share"] == 1.0
+    assert wrong["front_iou"] < 0.2
+
+
+def _covered_faces(folder: Path) -> Path:
+    """A data set of faces whose left half something hides."""
+    for path in sorted(write_faces(folder).glob("images/*")):
+        height, width = cv2.imread(str(path)).shape[:2]
+        front = np.zeros((height, width), np.uint8)
+        front[:, : width // 2] = 255
+        cv2.imwrite(str(path.with_suffix(".front.png")), front)
+        cv2.imwrite(str(path.with_suffix(".skin.png")), 255 - front)
     return folder
 
 
 def test_a_training_writes_a_file_that_says_what_the_network_says(tmp_path: Path) -> None:
     """`export` compares file and network and raises where they differ."""
-    shot = _shot(tmp_path / "shot")
-    small = ("widths=[8,8,8,8,8]", "neck=8", "shape=8", "input_size=64", "window=64", "batch=2", "minutes=null")
-    out = tmp_path / "matte.onnx"
-    found = train_network("segmentation", TrainOptions([str(shot)], out, "segmentation", (*small, "steps=2"), "none"))
-    assert {"seam_f_1_px", "seam_f_2_px", "seam_f_3_px", "face_iou"} <= set(found)
+    small = ("widths=[8,8,8,8,8]", "neck=8", "shape=8", "input_size=64", "batch=2", "minutes=null", "steps=2")
+    options = TrainOptions(
+        [str(_covered_faces(tmp_path / "a"))], tmp_path / "matte.onnx", "segmentation", small, "none"
+    )
+    found = train_network("segmentation", options)
+    assert {"front_f_1_px", "front_f_2_px", "front_f_3_px", "skin_iou", "false_share"} <= set(found)
     assert json.loads((tmp_path / "matte.json").read_text())["parity"] < 0.001
 
 
 def test_wrong_sources_are_reported(tmp_path: Path) -> None:
-    shot = _shot(tmp_path / "shot", 1)
-    (shot / "seam.1001.png").unlink()
-    with pytest.raises(TrainingError, match=r"seam.1001.png: cannot be read; wanted the seam's coverage"):
-        read_views([shot])
-    with pytest.raises(UsageError, match="window: wanted 64 to input_size"):
-        SegmentationConfig(window=512)
+    with pytest.raises(TrainingError, match=r"front\.png: cannot be read; wanted what covers the face"):
+        read_views([write_faces(tmp_path / "a")])
+    with pytest.raises(UsageError, match="input_size: wanted a multiple of 32"):
+        SegmentationConfig(input_size=500)
 
 
-def test_test_shots_are_not_learned_from(tmp_path: Path) -> None:
-    views = read_views([_shot(tmp_path / "shot"), _shot(tmp_path / "test01")])
-    assert [view.split for view in views] == ["train"] * 4 + ["test"] * 4
+def test_test_pictures_are_not_learned_from(tmp_path: Path) -> None:
+    views = read_views([_covered_faces(tmp_path / "a")])
+    assert sum(view.split == "test" for view in views) == 4
     learn, held = split_samples(views)
-    assert {view.name.split(".")[0] for view in [*learn, *held]} == {"shot"}
+    assert {view.split for view in [*learn, *held]} == {"train"}
