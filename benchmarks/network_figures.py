@@ -22,8 +22,7 @@ from rotopaint_ai.errors import PackError, RotopaintError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.inference.models import FaceModel
 from rotopaint_ai.inference.onnx_session import load_signature, open_session
-from rotopaint_ai.inference.pack import DETECTOR, check_detector_signature, load_pack
-from rotopaint_ai.training.models.backbone import SEGMENTATION
+from rotopaint_ai.inference.pack import DETECTOR, SEGMENTATION, check_detector_signature, load_pack
 from rotopaint_ai.training.models.detection import scenes
 from rotopaint_ai.training.models.segmentation import views
 

@@ -6,6 +6,7 @@ import argparse
 import csv
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--method", type=fills.current, choices=fills.names(), default=fills.DEFAULT, help="how seams are painted out"
     )
     parser.add_argument(
-        "--model", metavar="PACK", help="model pack whose learned fill is used (default: the shipped one)"
+        "--model", metavar="PACK", help="model pack whose learned fill and hold-out are used (default: the shipped one)"
     )
     parser.add_argument(
         "--mattes",
@@ -61,7 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--patch", action="store_true", help="also write the paint as premultiplied RGBA to DIR/patch")
     parser.add_argument(
-        "--settings", metavar="FILE", help='JSON: {"<seam>": {"method": ..., "grain": 0..1, "strength": 0..1}, ...}'
+        "--settings",
+        metavar="FILE",
+        help='JSON: {"<seam>": {"method": ..., "grain": 0..1, "strength": 0..1, "hold_out": true}, ...}',
     )
     parser.add_argument("--touchup", metavar="FILE", help="clone strokes by frame, as the panel writes them")
     parser.add_argument(
@@ -139,7 +142,7 @@ def _is_by_project_alone(arguments: argparse.Namespace) -> bool:
 
 
 def _clean_job(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> CleanJob:
-    from rotopaint_ai.inference.models import open_fill
+    from rotopaint_ai.inference.models import open_fill, open_front
     from rotopaint_ai.inference.pack import load_pack
     from rotopaint_ai.pipeline.paint_job import CleanJob
     from rotopaint_ai.pipeline.painter import ExternalMattes
@@ -147,14 +150,12 @@ def _clean_job(arguments: argparse.Namespace, plate: Plate, project: Repaint | N
     document = _shapes_to_paint(arguments, plate, project)
     paints, strokes = _paints(arguments, project, document), _strokes(arguments, project)
     methods = {paints.every.method, *(paint.method for paint in paints.by_name.values())}
-    return CleanJob(
+    needs_fill = any(fills.find_fill(name).uses_model for name in methods)
+    job = CleanJob(
         out=Path(arguments.out),
         document=document,
         mattes=ExternalMattes.open(arguments.mattes, plate) if arguments.mattes else None,
         paints=paints,
-        model=open_fill(load_pack(arguments.model))
-        if any(fills.find_fill(name).uses_model for name in methods)
-        else None,
         frames=arguments.frames,
         patch=arguments.patch,
         measures_widths=arguments.measure_widths,
@@ -162,6 +163,11 @@ def _clean_job(arguments: argparse.Namespace, plate: Plate, project: Repaint | N
         overwrite=arguments.overwrite,
         rig=_rig(arguments, plate),
     )
+    if not (needs_fill or job.can_hold_out):
+        return job
+    pack = load_pack(arguments.model)
+    find_front = open_front(pack) if job.can_hold_out else None
+    return replace(job, model=open_fill(pack) if needs_fill else None, find_front=find_front)
 
 
 def _rig(arguments: argparse.Namespace, plate: Plate) -> Rig | None:

@@ -126,6 +126,23 @@ class FaceModel:
 
 
 @dataclass(frozen=True, slots=True)
+class FrontModel:
+    """`find(crops)`: float32 (N,S,S,3) display-referred to coverage (N,S,S): the `FrontFinder` of seams/front.py."""
+
+    session: ModelSession
+
+    @property
+    def size(self) -> int:
+        """Side S of the input crops."""
+        side = self.session.signature.inputs["crop"].shape[1]
+        assert isinstance(side, int)  # loading the pack has checked it
+        return side
+
+    def __call__(self, crops: Array, /) -> Array:
+        return _in_batches(self.session, "crop", ("front",), crops)[0]
+
+
+@dataclass(frozen=True, slots=True)
 class Models:
     """The models of a pack, open on the same device."""
 
@@ -134,10 +151,11 @@ class Models:
     predict_shapes: ShapeModel
     find_seams: SeamModel | None = None
     fill: FillModel | None = None
+    find_front: FrontModel | None = None
 
     def close(self) -> None:
         """Free the models' memory; their metadata stays."""
-        for model in (self.detect, self.predict_shapes, self.find_seams, self.fill):
+        for model in (self.detect, self.predict_shapes, self.find_seams, self.fill, self.find_front):
             if isinstance(session := getattr(model, "session", None), ModelSession):
                 session.close()
 
@@ -177,7 +195,7 @@ def open_models(pack: Pack, *, device: str = "auto", threads: int = 0, spinning:
     detect = open_landmarks(pack, device=device, threads=threads, spinning=spinning)
     shapes = ShapeModel(open_model(pack.shapes_path, device="cpu", threads=1, example=face))
     _check_output(pack.shapes_path.name, shapes(face["landmarks"]).points_NPK, (1, pack.sheet.n_points, 6))
-    return Models(pack, detect, shapes, _seam_model(pack), open_fill(pack))
+    return Models(pack, detect, shapes, _seam_model(pack), open_fill(pack), open_front(pack))
 
 
 def open_landmarks(pack: Pack, *, device: str, threads: int = 0, spinning: bool = False) -> LandmarkModel:
@@ -211,6 +229,16 @@ def open_detector(pack: Pack, *, threads: int = 1) -> FaceModel | None:
         return None
     example = {"picture": _grey_input(pack.detector_path, "picture")}
     return FaceModel(open_model(pack.detector_path, device="cpu", threads=threads, example=example))
+
+
+def open_front(pack: Pack) -> FrontModel | None:
+    """A pack's segmentation network on one CPU thread; None where it has none. Raises as `open_models`."""
+    if pack.front_path is None:
+        return None
+    crop = _grey_input(pack.front_path, "crop")
+    model = FrontModel(open_model(pack.front_path, device="cpu", threads=1, example={"crop": crop}))
+    _check_output(pack.front_path.name, model(crop), crop.shape[:3])
+    return model
 
 
 def _grey_input(path: Path, name: str) -> npt.NDArray[np.float32]:

@@ -13,6 +13,9 @@
     detector.onnx   optional: `picture` float32 [N,H,W,3] display-referred RGB 0..1, H and W fixed -> `boxes` [N,F,4]
                     x0, y0, x1, y1 in its pixels, `scores` [N,F] (0: no face), `masks` [N,F,S,S] over rectangles
                     1.3 times the boxes, `keypoints` [N,F,5,2]: right and left pupil, tip of the nose, ends of the mouth
+    matte.onnx      optional: `crop` float32 [N,S,S,3] display-referred RGB 0..1, S fixed, cut around the landmarks with
+                    CROP_MARGIN -> `front` [N,S,S]: coverage 0..1 by what stands in front of the face, such as a hand, a
+                    prop, hair or a hat (seams/front.py); other outputs, `skin` and `edge` of ours, are not used
     card.json       input size, crop margin, colour, training, metrics, licence and the SHA-256 of each file
 
 Training writes the card with `write_card`. `load_pack` refuses a pack that does not fit its card.
@@ -45,6 +48,7 @@ SHAPES = "shapes.onnx"
 SEAM = "seam.onnx"
 FILL = "fill.onnx"
 DETECTOR = "detector.onnx"
+SEGMENTATION = "matte.onnx"
 CARD = "card.json"
 DEFAULT = "default"  # name of the shipped pack
 
@@ -100,6 +104,11 @@ class Pack:
         """The face detector, where the pack has one."""
         return self.folder / DETECTOR if (self.folder / DETECTOR).is_file() else None
 
+    @property
+    def front_path(self) -> Path | None:
+        """The segmentation network, where the pack has one."""
+        return self.folder / SEGMENTATION if (self.folder / SEGMENTATION).is_file() else None
+
 
 @dataclass(frozen=True, slots=True)
 class _CardFields:
@@ -142,6 +151,8 @@ def load_pack(pack: str | Path | None = None) -> Pack:
         check_fill_signature(read_signature(loaded.fill_path), str(loaded.fill_path))
     if loaded.detector_path is not None:
         check_detector_signature(read_signature(loaded.detector_path), str(loaded.detector_path))
+    if loaded.front_path is not None:
+        check_front_signature(read_signature(loaded.front_path), str(loaded.front_path))
     return loaded
 
 
@@ -287,6 +298,22 @@ def check_detector_signature(signature: Signature, where: str) -> None:
         ("keypoints", (None, None, 5, 2)),
     ):
         _check_tensor(signature.outputs, name, shape, f"{where}: output")
+
+
+def check_front_signature(signature: Signature, where: str) -> None:
+    """Raise PackError unless a segmentation network's input and output fit the pack format."""
+    _check_tensor(signature.inputs, "crop", (None, None, None, 3), f"{where}: input")
+    _check_only(signature.inputs, {"crop"}, where)
+    height, width = signature.inputs["crop"].shape[1:3]
+    if not isinstance(height, int) or height != width:
+        raise PackError(f"{where}: input 'crop' is no square of fixed size; export the network for one size")
+    try:
+        _check_tensor(signature.outputs, "front", (None, height, width), f"{where}: output")
+    except PackError as error:
+        raise PackError(
+            f"{error}; the network is of another version of the product: train it again, or take it out of the pack "
+            "(rotopaint train SHOTS --recipe segmentation --out PACK)"
+        ) from error
 
 
 def _check_tensor(tensors: Mapping[str, Tensor], name: str, wanted: tuple[int | None, ...], where: str) -> None:

@@ -21,6 +21,7 @@ from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.live import wire
 from rotopaint_ai.pipeline.executor import FrameMemo
+from rotopaint_ai.pipeline.hold_outs import Fronts
 from rotopaint_ai.pipeline.painter import Painter
 from rotopaint_ai.pipeline.plan import propose_crop
 from rotopaint_ai.pipeline.render_frame import apply_strokes
@@ -202,6 +203,7 @@ class LiveEngine:
     def _painter(self, document: RotoDocument, settings: Mapping[str, Any]) -> Painter:
         """A painter for frames of a document, as in `rotopaint clean`; it writes no files."""
         plate, fill = self._need_plate(), self._models.fill if self._models is not None else None
+        find_front = self._models.find_front if self._models is not None else None
         return Painter.of(
             plate,
             [frame for frame in plate.frames if document.first_frame <= frame <= document.last_frame],
@@ -211,6 +213,7 @@ class LiveEngine:
             paints=PaintTable(by_name={name: Paint(**row) for name, row in settings.items()}),
             model=fill,
             patch=False,
+            fronts=None if find_front is None else Fronts.of_document(plate, document, find_front),
         )
 
     def _propose_crop(self, request: Mapping[str, Any]) -> Facts:

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-VERSION: Final = 3
+VERSION: Final = 4
 _MEMORY = Path("/dev/shm")
 
 

@@ -41,7 +41,7 @@ Value = TypeVar("Value")
 Known = Any  # the tracker's result for a frame; the executor only passes it on
 SettledFrames = Sequence[tuple[int, Known]]
 StageTimes = MutableMapping[str, float]  # wall time of each stage of a frame in milliseconds
-STAGES = ("decode", "detect", "de-jitter", "shapes", "mattes", "fill", "encode", "measure", "pictures")
+STAGES = ("decode", "detect", "de-jitter", "shapes", "front", "mattes", "fill", "encode", "measure", "pictures")
 
 
 class Tracker(Protocol):
@@ -221,8 +221,8 @@ class FrameMemo(Generic[Value]):
         self._slots: OrderedDict[int, tuple[Lock, list[Value]]] = OrderedDict()
         self._lock = Lock()
 
-    def at(self, frame: int) -> Value:
-        """The value of a frame, computed unless it is kept."""
+    def at(self, frame: int, make: Callable[[], Value] | None = None) -> Value:
+        """The value of a frame, computed unless it is kept; `make` computes it from what the caller has at hand."""
         with self._lock:
             lock, slot = self._slots.setdefault(frame, (Lock(), []))
             self._slots.move_to_end(frame)
@@ -230,7 +230,7 @@ class FrameMemo(Generic[Value]):
                 self._slots.popitem(last=False)
         with lock:
             if not slot:
-                slot.append(self._make(frame))
+                slot.append(self._make(frame) if make is None else make())
             return slot[0]
 
 

@@ -31,6 +31,7 @@ Array = npt.NDArray[Any]
 
 DIGITS = 4  # coordinates are rounded to 1/10,000 px once, here, so that files, mattes and a resumed run agree exactly
 ROOM, DOUBTFUL_ROOM = 0.2, 0.4  # share of the crop's side by which the next frames are read beyond this frame's crop
+_FRONT_ROOM = 0.1  # the same for this frame where a network looks at the crop around the final landmarks again
 _MARGIN_PX = 2
 IN_SIGHT = 0.8  # probability from which on a landmark is surely seen
 KeepLook = Callable[[int, SeamLook], None]
@@ -74,6 +75,7 @@ class FaceTracker:
         )
         self._dejitter = Dejitter()
         self.reach: Area | None = None  # this and `room`: see `executor.Tracker`
+        self._again = 0.0 if models.find_front is None else _FRONT_ROOM
         still = frozenset(models.pack.card.get(STILL, ()))
         self._placer = SeamPlacer(models.pack.sheet, models.find_seams, to_display, still, keep_look)
 
@@ -84,7 +86,7 @@ class FaceTracker:
             found = self._follower.step(frame.number, cast(Array, pixels), frame.origin)
         with time_stage(ms, "shapes"):
             self._placer.see(found, pixels, frame.origin)
-        self.reach = None if found.crop is None else crop_area(found.crop)
+        self.reach = None if found.crop is None else crop_area(found.crop).grown(ceil(self._again * found.crop.side))
         with time_stage(ms, "de-jitter"):
             ready = self._dejitter.push(found)
         with time_stage(ms, "shapes"):

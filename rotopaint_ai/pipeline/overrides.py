@@ -15,8 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rotopaint_ai.crops import Crop
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import StageTimes
+from rotopaint_ai.pipeline.hold_outs import face_crop
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, TrackedFrame, matte_facts
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile
 from rotopaint_ai.plates.plate import Frame
@@ -68,7 +70,7 @@ class Overrides:
     @property
     def paints(self) -> dict[str, Paint]:
         """The fill settings of each seam for which a person has set any."""
-        return {name: Paint(each.method, each.grain, each.strength) for name, each in self.seams.items()}
+        return {name: Paint(each.method, each.grain, each.strength, each.hold_out) for name, each in self.seams.items()}
 
     def sheet(self, sheet: Sheet) -> Sheet:
         """The pack's sheet with feathers and tapers set by hand."""
@@ -261,8 +263,7 @@ class OverridingProcessor:
 
     def finish(self, frame: Frame, settled: TrackedFrame, ms: StageTimes) -> FrameRecord:
         """Write a frame's files; the record keeps the models' predictions where people's edits replace them."""
-        own = self.work.apply_overrides(frame.number, settled, self.inner.sheet)
-        inner = replace(self.inner, by_hand=partial(self.work.shapes_by_hand, sheet=self.inner.sheet))
+        own, inner = self._with_edits(frame.number, settled)
         record = inner.finish(frame, own, ms)
         by_hand = self.work.splines.get(frame.number, {})
         predicted = {name: settled.shapes[name] for name in by_hand if name in settled.shapes}
@@ -274,6 +275,15 @@ class OverridingProcessor:
             predicted_landmarks=settled.predicted_landmarks or marks,
             carried=tuple(settled.predicted),
         )
+
+    def face_crop(self, frame: int, settled: TrackedFrame) -> Crop | None:
+        """The crop in which something in front of a frame's face is looked for."""
+        own, inner = self._with_edits(frame, settled)
+        return face_crop(own.landmarks, inner.shapes_of(frame, own), frame)
+
+    def _with_edits(self, frame: int, settled: TrackedFrame) -> tuple[TrackedFrame, FrameProcessor]:
+        inner = replace(self.inner, by_hand=partial(self.work.shapes_by_hand, sheet=self.inner.sheet))
+        return self.work.apply_overrides(frame, settled, self.inner.sheet), inner
 
     def fail(self, frame: int, message: str) -> FrameRecord:
         """The record of a frame that could not be read."""

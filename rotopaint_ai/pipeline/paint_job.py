@@ -13,6 +13,7 @@ from rotopaint_ai.errors import DocumentError, RotopaintError, UsageError
 from rotopaint_ai.frames import FrameRange, parse_frames, summarise
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.executor import Eta
+from rotopaint_ai.pipeline.hold_outs import Fronts
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, Stamps, claim_folder, frames_not_as_written, stamps_of
 from rotopaint_ai.pipeline.painter import MATTES_NAME, ExternalMattes, Painter, Rig
 from rotopaint_ai.pipeline.render_frame import (
@@ -24,6 +25,7 @@ from rotopaint_ai.pipeline.render_frame import (
     write_mattes,
 )
 from rotopaint_ai.plates.plate import Plate
+from rotopaint_ai.seams.front import FrontFinder
 from rotopaint_ai.seams.learned_fill import LearnedFill
 from rotopaint_ai.seams.paint_settings import AUTO, PaintTable
 from rotopaint_ai.seams.strokes import Strokes
@@ -47,7 +49,8 @@ class CleanJob:
     `document`: its seams are painted; None where only `mattes` define the area. `mattes`: external mattes, in place of
     those of the shapes. `patch`: also write the paint as a separate layer. `measures_widths`: the width of each open
     seam is measured in each frame, whatever its shape says. `strokes`: touch-up by hand, by frame. `rig`: the area
-    under the mattes is a rig, and is filled completely.
+    under the mattes is a rig, and is filled completely. `find_front`: what it finds in front of the face is held out of
+    the document's mattes; rigs and external mattes stay as they are.
     """
 
     out: Path
@@ -61,6 +64,19 @@ class CleanJob:
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     overwrite: bool = False
     rig: Rig | None = None
+    find_front: FrontFinder | None = None
+
+    @property
+    def can_hold_out(self) -> bool:
+        """Whether something in front of the face can be held out: the mattes are those of seams, around landmarks."""
+        is_seams = self.document is not None and self.mattes is None and self.rig is None
+        return is_seams and bool(self.document is not None and self.document.landmarks.keys)
+
+    def fronts(self, plate: Plate) -> Fronts | None:
+        """What stands in front of the face in the document's frames; None where nothing looks for it."""
+        if self.document is None or self.find_front is None or not self.can_hold_out:
+            return None
+        return Fronts.of_document(plate, self.document, self.find_front)
 
 
 def paint_mattes(
@@ -127,6 +143,7 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
         measures_widths=job.measures_widths,
         strokes=job.strokes,
         rig=job.rig,
+        fronts=job.fronts(plate),
     )
     sources = [job.mattes.pictures] if job.mattes is not None else []
     sources += [job.rig.clean_plate] if job.rig is not None and job.rig.clean_plate is not None else []

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.errors import DocumentError, RotopaintError
 from rotopaint_ai.pipeline.executor import FrameMemo
+from rotopaint_ai.pipeline.hold_outs import Fronts, hold_out
 from rotopaint_ai.pipeline.render_frame import (
     SURROUND_PX,
     FilledRegion,
@@ -223,6 +224,7 @@ class Painter:
     strokes: Mapping[int, Strokes] = field(default_factory=dict)
     measures_widths: bool = False
     rigs: RigPainter | None = None
+    fronts: Fronts | None = None
 
     @classmethod
     def of(
@@ -239,12 +241,14 @@ class Painter:
         strokes: Mapping[int, Strokes] | None = None,
         measures_widths: bool = False,
         rig: Rig | None = None,
+        fronts: Fronts | None = None,
     ) -> Painter:
-        """`frames`: all frames that could be painted; rigs borrow pixels from those near a painted one.
+        """`frames`: all frames that could be painted; rigs borrow pixels from those near a painted one. `fronts`: what
+        stands in front of the face, to be held out of the shapes' mattes.
 
         Raises: DocumentError where a rig has no shapes.
         """
-        painter = cls(plate, out, shapes, mattes, paints, model, patch, strokes or {}, measures_widths)
+        painter = cls(plate, out, shapes, mattes, paints, model, patch, strokes or {}, measures_widths, fronts=fronts)
         if rig is None:
             return painter
         own = rig.shapes_of(shapes) if mattes is None else ()
@@ -293,6 +297,8 @@ class Painter:
                 else self.shapes
             )
             mattes = draw_mattes(shapes, frame.number, Format.of(self.plate))
+            if self.fronts is not None:
+                mattes = hold_out(mattes, shapes, self.fronts.at(frame), self.paints)
             return look_at_seams(frame, mattes, shapes, self.paints)
         curves = tuple(seam_curves(self.shapes, frame.number))
         return seams_from_matte(frame, self.mattes.at(frame.number), curves, self.paints.every, surround_px=SURROUND_PX)

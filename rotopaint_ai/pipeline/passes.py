@@ -37,6 +37,7 @@ from rotopaint_ai.pipeline.executor import (
     save_snapshot,
 )
 from rotopaint_ai.pipeline.face_tracker import FaceTracker
+from rotopaint_ai.pipeline.hold_outs import Fronts
 from rotopaint_ai.pipeline.manifest import choose_pictured
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
 from rotopaint_ai.pipeline.plan import Plan, frame_event, tracked_event
@@ -230,17 +231,20 @@ def paint_frames(
 
     `after_s`: expected seconds after the last frame. Raises: CancelledError; OSError where the disk refuses.
     """
-    processor = replace(processor, inner=replace(processor.inner, pictured=shot.pictured))
+    known = FrameMemo(shot.records.at, kept=4 * threads)
+    fronts = _fronts_of(processor, known)
+    processor = replace(processor, inner=replace(processor.inner, pictured=shot.pictured, fronts=fronts))
     _forget_others(shot, processor, state)
     for frame in frames:
         if frame not in state.finished and (record := shot.records.at(frame)).crop is None:  # it could not be read
             state.add(replace(record, work=processor.work.digest(frame)))
-    known = FrameMemo(shot.records.at, kept=4 * threads)
 
     def read(frame: int, near: Area | None) -> Frame:
         record = known.at(frame)
         assert record.crop is not None
         area = face_area(Crop(*record.crop)) if frame in shot.pictured else _seam_area(record, processor)
+        looked_at = None if fronts is None else fronts.area_at(frame)
+        area = area.around(looked_at) if area is not None and looked_at is not None else area
         got = processor.read(frame, area, record.source)
         if record.source is not None and got.fingerprint != record.source.fingerprint:
             raise PlateError(f"{record.source.path}: changed on disk since its face was followed; --resume starts anew")
@@ -254,6 +258,23 @@ def paint_frames(
         sink(frame_event(record))
         sink(Event("progress", {"task": "paint", **eta.step()}))
     return len(rest)
+
+
+def _fronts_of(processor: OverridingProcessor, known: FrameMemo[FrameRecord]) -> Fronts | None:
+    """What stands in front of the face in a shot of settled records; None where no network looks for it."""
+    inner = processor.inner
+    if inner.find_front is None:
+        return None
+
+    def crop_at(frame: int) -> Crop | None:
+        record = known.at(frame)
+        return None if record.crop is None else processor.face_crop(frame, TrackedFrame.of(record))
+
+    def exposure_of(frame: int) -> int:
+        hold = known.at(frame).hold
+        return frame if hold is None else hold
+
+    return Fronts(inner.plate, inner.find_front, crop_at, exposure_of)
 
 
 def _seam_area(record: FrameRecord, processor: OverridingProcessor) -> Area | None:

@@ -106,7 +106,8 @@ class Plan:
         """The run's claim on its folder. Another crop or pack makes another job, except in a project."""
         job, frames = self.job, frozenset(self.frames)
         shapes = dict.fromkeys([*self.pack.sheet.shape_names, *(shape.name for shape in self.work.own)])
-        files = [*run_files(shapes, frames, self.format, clean=job.clean, patch=job.patch)]
+        has_front = self.models.find_front is not None
+        files = [*run_files(shapes, frames, self.format, clean=job.clean, patch=job.patch, front=has_front)]
         if job.project is None:  # the panel writes these as well
             files += [*export_files(job.exports), Files(".", "run", ".json"), Files("report", "index", ".html")]
         asked = {} if job.project is not None else {"pack": self.pack.name, "crops": list(job.crops)}

@@ -18,9 +18,11 @@ from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import StageTimes, time_stage
 from rotopaint_ai.pipeline.frame_store import FrameStore
+from rotopaint_ai.pipeline.hold_outs import Fronts, hold_out
 from rotopaint_ai.pipeline.out_folder import FOLDER, Stamp
 from rotopaint_ai.pipeline.record_store import FrameRecord, FrameStatus, PointRow, SourceFile, Stations
 from rotopaint_ai.pipeline.render_frame import (
+    FRONT,
     NOT_FINITE,
     Format,
     Mattes,
@@ -32,15 +34,18 @@ from rotopaint_ai.pipeline.render_frame import (
     matte_names,
     patch_name,
     write_filled,
+    write_front,
     write_mattes,
     write_patch,
 )
 from rotopaint_ai.plates.plate import Frame, Plate, plate_fingerprint
 from rotopaint_ai.plates.plate_window import Area
+from rotopaint_ai.seams.front import FrontFinder
 from rotopaint_ai.seams.learned_fill import LearnedFill
 from rotopaint_ai.seams.paint_settings import Paint, PaintTable
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.visibility import Visibility
+from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ai.sheet import Sheet
 
@@ -155,6 +160,8 @@ class FrameProcessor:
     kept: FrameStore = field(default_factory=FrameStore)
     sources: dict[int, SourceFile] = field(default_factory=dict)  # source files of frames in progress
     by_hand: Callable[[list[RotoShape]], list[RotoShape]] = list  # shapes as people want them drawn
+    find_front: FrontFinder | None = None
+    fronts: Fronts | None = None  # what `find_front` finds in the shot's exposures
 
     @classmethod
     def of(cls, job: RunJob, plate: Plate, sheet: Sheet, model: LearnedFill | None) -> FrameProcessor:
@@ -229,10 +236,11 @@ class FrameProcessor:
     def _finish_settled(self, frame: Frame, settled: TrackedFrame, ms: StageTimes) -> FrameRecord:
         number, format = frame.number, self.format
         shapes = self.shapes_of(number, settled)
+        front = self._front_of(frame, ms)
         with time_stage(ms, "mattes"):
-            mattes, written = self._frame_mattes(number, settled, shapes)
+            mattes, written = self._frame_mattes(number, settled, shapes, front)
         with time_stage(ms, "fill"):
-            seams = look_at_seams(frame, mattes, shapes, PaintTable(Paint(self.method), self.paints))
+            seams = look_at_seams(frame, mattes, shapes, self._paint_table)
             filled = seams.filled(self.model) if seams is not None and self.clean else None
             filled = apply_strokes(frame, filled, self.strokes.get(number, ()), self._peek) if self.clean else None
             check_measurable(number, filled)
@@ -265,18 +273,36 @@ class FrameProcessor:
             ms={stage: round(time, 2) for stage, time in ms.items()},
         )
 
-    def _frame_mattes(self, frame: int, settled: TrackedFrame, shapes: Sequence[RotoShape]) -> tuple[Mattes, list[str]]:
+    @property
+    def _paint_table(self) -> PaintTable:
+        return PaintTable(Paint(self.method), self.paints)
+
+    def _front_of(self, frame: Frame, ms: StageTimes) -> Region | None:
+        """What stands in front of a frame's face; None where nothing looks for it."""
+        if self.fronts is None:
+            return None
+        with time_stage(ms, "front"):
+            return self.fronts.at(frame)
+
+    def _frame_mattes(
+        self, frame: int, settled: TrackedFrame, shapes: Sequence[RotoShape], front: Region | None
+    ) -> tuple[Mattes, list[str]]:
         """Draw and write a frame's mattes, or copy those of the exposure that it repeats."""
 
         def make() -> DrawnMattes:
             mattes = draw_mattes(shapes, frame, self.format)
-            return DrawnMattes(source, mattes, tuple(write_mattes(self.out, mattes, frame, self.format)))
+            if front is None:
+                return DrawnMattes(source, mattes, tuple(write_mattes(self.out, mattes, frame, self.format)))
+            mattes = hold_out(mattes, shapes, front, self._paint_table)
+            written = write_mattes(self.out, mattes, frame, self.format)
+            return DrawnMattes(source, mattes, (*written, write_front(self.out, front, frame, self.format)))
 
         source = [matte_facts(shape, frame) for shape in shapes]
         drawn, is_repeat = self.holds.draw(frame if settled.hold is None else settled.hold, source, make)
         if not is_repeat:
             return drawn.mattes, list(drawn.written)
         written = matte_names(drawn.mattes.regions, frame, self.format)
+        written += [] if front is None else [self.format.matte_name(FRONT, frame)]
         copy_files(self.out, drawn.written, written)
         return drawn.mattes, written
 

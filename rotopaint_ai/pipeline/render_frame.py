@@ -33,13 +33,14 @@ from rotopaint_ai.seams.paint_settings import AUTO, Paint, PaintTable
 from rotopaint_ai.seams.ribbon import WideCurve
 from rotopaint_ai.seams.strokes import CLEAN, PLATE, Strokes, StrokeSource
 from rotopaint_ai.seams.visibility import Visibility, look, strength
-from rotopaint_ai.shapes.rasterise import Region, mattes_of, union
+from rotopaint_ai.shapes.rasterise import EMPTY, Region, mattes_of, union
 from rotopaint_ai.shapes.roto import RotoShape
 
 Array = npt.NDArray[Any]
 
 _SIGNS = re.compile(r"[^A-Za-z0-9_-]")  # what Nuke's layers or some file system cannot bear
 LONGEST_NAME = 100
+FRONT = "front"  # the matte of what stands in front of the face
 PATCH_FOLDER = "patch"
 NOT_FINITE = "what it shows cannot be measured (NaN or infinite pixels); render it again"
 LEAST_FINITE = 0.5  # share of finite pixels around seams; with fewer a seam cannot be filled
@@ -85,10 +86,11 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Mattes:
-    """A frame's mattes: each shape's own region, and the union of the seams'."""
+    """A frame's mattes: each shape's own region, the union of the seams', and what stands in front and was held out."""
 
     regions: dict[str, Region]
     seam: Region
+    front: Region = EMPTY
 
     @property
     def seam_px(self) -> float:
@@ -110,7 +112,8 @@ class Seams:
     """The region of a plate around its seams, with its top-left pixel x, y.
 
     Scene-linear (H, W, 3), matte (H, W), and the seams' middle lines with half widths, in the region's pixels, with
-    their names. `parts` groups them by paint settings; `seen` is their visibility before painting.
+    their names. `parts` groups them by paint settings; `seen` is their visibility before painting. `held`: for each
+    seam the coverage (H, W) by what stands in front, where it is not measured; None where nothing was held out.
     """
 
     x: int
@@ -121,6 +124,7 @@ class Seams:
     parts: tuple[SeamPart, ...]
     names: tuple[str, ...] = ()
     seen: Visibility | None = None
+    held: tuple[Array | None, ...] = ()
 
     def filled(self, model: LearnedFill | None = None) -> FilledRegion:
         """The region with the seams painted out, part by part. Raises: UsageError for an unknown method."""
@@ -145,7 +149,7 @@ class Seams:
 
     def look(self, rgb: Array) -> Visibility:
         """The visibility of the seams in a version of the region."""
-        return look(rgb, self.curves)
+        return look(rgb, self.curves, self.held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +174,13 @@ def check_same_size(named: str, size: tuple[int, int], plate: Plate, advice: str
 
 
 def run_files(
-    shapes: Iterable[str], frames: frozenset[int], format: Format, *, clean: bool, patch: bool
+    shapes: Iterable[str], frames: frozenset[int], format: Format, *, clean: bool, patch: bool, front: bool = False
 ) -> list[Files]:
-    """All files that a run writes for frames: mattes of these shapes, clean plates, patches, pictures for the
-    report."""
+    """All files that a run writes for frames: mattes of these shapes, what was held out of them (`front`), clean
+    plates, patches, pictures for the report."""
     padding = format.padding or 4
-    found = [Files("matte", name, ".exr", frames, padding) for name in [*layer_names(shapes), "all"]]
+    names = [*layer_names(shapes), "all", *([FRONT] if front else [])]
+    found = [Files("matte", name, ".exr", frames, padding) for name in names]
     found += [Files(PICTURES, kind, ".jpg", frames, 1) for kind in ("face", "before", "after")]
     if clean:
         found += [Files("clean", format.name, format.suffix, frames, padding)]
@@ -197,8 +202,8 @@ def matte_names(shapes: Iterable[str], frame: int, format: Format) -> list[str]:
 
 
 def layer_names(shapes: Iterable[str]) -> list[str]:
-    """Names of shapes for files and EXR layers: letters, digits, `_`, `-`; unique and never `all`."""
-    taken = {"all"}
+    """Names of shapes for files and EXR layers: letters, digits, `_`, `-`; unique and never `all` or `front`."""
+    taken = {"all", FRONT}
     names = []
     for shape in shapes:
         plain = _SIGNS.sub("_", shape)[:LONGEST_NAME]
@@ -217,6 +222,13 @@ def write_mattes(out: Path, mattes: Mattes, frame: int, format: Format) -> list[
     if written:
         _write_layers(out / written[-1], dict(zip(layer_names(mattes.regions), mattes.regions.values())), format)
     return written
+
+
+def write_front(out: Path, front: Region, frame: int, format: Format) -> str:
+    """Write what was held out of a frame's mattes, `matte/front.<frame>.exr`; returns its path inside `out`."""
+    path = format.matte_name(FRONT, frame)
+    _write_layers(out / path, {"matte": front}, format)
+    return path
 
 
 def _write_layers(path: Path, regions: Mapping[str, Region], format: Format) -> None:
@@ -252,7 +264,9 @@ def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], pai
         for curve in seam_curves([shape], frame.number, origin=(x, y))
     }
     cover, curves = _clip_region(seam, window), tuple(named.values())
-    seen = look(rgb, curves)
+    front = None if mattes.front.is_empty else _clip_region(mattes.front, window)
+    held = tuple(front if paints.of(name).hold_out else None for name in named)
+    seen = look(rgb, curves, held)
     painted = {name: _fading(paints.of(name), score) for name, score in zip(named, seen.scores)}
     wanted = list(dict.fromkeys(painted.values())) or [paints.every]
     parts = [SeamPart(cover, curves, wanted[0])]
@@ -262,13 +276,12 @@ def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], pai
             alike = [name for name in named if painted[name] == paint]
             matte = _clip_region(union(mattes.regions[name] for name in alike), window)
             parts.append(SeamPart(matte, tuple(named[name] for name in alike), paint))
-    return Seams(x, y, rgb, cover, curves, tuple(parts), tuple(named), seen)
+    return Seams(x, y, rgb, cover, curves, tuple(parts), tuple(named), seen, held)
 
 
 def _fading(paint: Paint, score: float) -> Paint:
-    """A seam's paint, with less strength where the seam is less visible."""
-    share = strength(score)
-    return paint if share == 1.0 else replace(paint, strength=paint.strength * share)
+    """A seam's paint, with less strength where the seam is less visible. Hold-outs are in the mattes already."""
+    return replace(paint, strength=paint.strength * strength(score), hold_out=True)
 
 
 def write_filled(path: Path, frame: Frame, filled: FilledRegion | None) -> None:
@@ -403,6 +416,7 @@ def _moved_region(filled: FilledRegion, rgb: Array, corner: tuple[int, int]) -> 
         matte=placed(seams.matte, nothing),
         curves=_shifted_curves(seams.curves, dx, dy),
         parts=parts,
+        held=tuple(None if each is None else placed(each, nothing) for each in seams.held),
     )
     return replace(filled, seams=grown, after=placed(filled.after, rgb))
 

@@ -28,7 +28,7 @@ from typing import Any
 from rotopaint_ai.errors import CancelledError, UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import FrameRange, n_frames, summarise
-from rotopaint_ai.inference.models import open_fill
+from rotopaint_ai.inference.models import open_fill, open_front
 from rotopaint_ai.inference.pack import Pack, load_pack
 from rotopaint_ai.jobs import Cancel, Event, RunJob, Sink, n_cores, warning
 from rotopaint_ai.locks import hold_lock
@@ -86,7 +86,13 @@ def _run_passes(plan: Plan, tracking: RunState, state: RunState, sink: Sink, can
     sink(start_event(plan, n_done=len(state.finished)))
     _tell_beforehand(plan, sink)
     processor = FrameProcessor.of(plan.job, plan.plate, plan.pack.sheet, plan.models.fill)
-    processor = replace(processor, paints=plan.work.paints, strokes=plan.work.strokes, kept=plan.kept)
+    processor = replace(
+        processor,
+        paints=plan.work.paints,
+        strokes=plan.work.strokes,
+        kept=plan.kept,
+        find_front=plan.models.find_front,
+    )
     painter = OverridingProcessor(processor, plan.work)
     exports_s = expected_s(plan.job.exports, len(plan.frames), len(plan.pack.sheet.shape_names), plan.threads)
     n_later = len(plan.frames) - len(state.finished)
@@ -202,7 +208,7 @@ def _paint_range(
 ) -> PaintedFrames:
     work = inputs_for(job).work
     inner = FrameProcessor.of(job, plate, work.sheet(pack.sheet), open_fill(pack) if job.clean else None)
-    inner = replace(inner, paints=work.paints, strokes=work.strokes)
+    inner = replace(inner, paints=work.paints, strokes=work.strokes, find_front=open_front(pack))
     paint_frames(shot, OverridingProcessor(inner, work), state, wanted, job.threads or n_cores(), sink, cancel)
     failed = {frame: record.message or "" for frame, record in state.finished.items() if record.status == "failed"}
     return PaintedFrames(tuple(sorted(set(state.finished) - set(failed))), failed)

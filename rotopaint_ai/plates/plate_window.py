@@ -32,6 +32,11 @@ class Area(NamedTuple):
         """The area grown by `px` pixels on every side."""
         return Area(self.left - px, self.top - px, self.right + px, self.bottom + px)
 
+    def around(self, other: Area) -> Area:
+        """The smallest area that holds both."""
+        low, high = map(min, self[:2], other[:2]), map(max, self[2:], other[2:])
+        return Area(*low, *high)
+
     def cut(
         self, origin: tuple[int, int], shape: tuple[int, ...], *, lines: int = 1, whole_rows: bool = False
     ) -> PixelRect:

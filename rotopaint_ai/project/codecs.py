@@ -399,6 +399,8 @@ def _unpack_settings(data: bytes) -> SeamSettings:
     fields = _read_json(data, dict)
     _name(fields.get("method", fills.DEFAULT))
     taper, profile = fields.pop("taper", None), fields.pop("profile", None)
+    if type(fields.get("hold_out", True)) is not bool:
+        raise ValueError(f"hold_out is {str(fields['hold_out'])[:40]!r}; wanted true or false")
     return SeamSettings(
         **fields,
         taper=None if taper is None else tuple(taper),
@@ -407,9 +409,11 @@ def _unpack_settings(data: bytes) -> SeamSettings:
 
 
 def _pack_settings(settings: SeamSettings) -> bytes:
-    """Settings as bytes. An unset profile is left out, so that older programs can read the rest."""
+    """Settings as bytes. An unset profile and the usual hold-out are left out, so that older programs can read the
+    rest."""
     fields = asdict(settings)
-    return _pack_json({name: each for name, each in fields.items() if name != "profile" or each is not None})
+    usual = {"profile": None, "hold_out": True}
+    return _pack_json({name: each for name, each in fields.items() if name not in usual or each != usual[name]})
 
 
 def _unpack_head(data: bytes) -> DocumentHead:

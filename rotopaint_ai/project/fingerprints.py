@@ -90,4 +90,5 @@ def _round_rows(rows: Iterable[Iterable[float]]) -> bytes:
 def _seam_head(shape: RotoShape, settings: SeamSettings) -> bytes:
     taper = tuple(round(share, 4) for share in shape.taper)
     facts = (shape.name, shape.closed, shape.width_px, shape.feather_px, taper)
-    return repr((facts, settings.method, settings.grain, settings.strength)).encode()
+    paint = (facts, settings.method, settings.grain, settings.strength)
+    return repr(paint if settings.hold_out else (*paint, "not held out")).encode()

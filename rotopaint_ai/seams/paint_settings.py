@@ -1,4 +1,4 @@
-"""Paint settings of each seam: method, grain and strength, for all seams or for each by name."""
+"""Paint settings of each seam: method, grain, strength and hold-out, for all seams or for each by name."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from rotopaint_ai.value_checks import check
 
 @dataclass(frozen=True, slots=True)
 class Paint:
-    """One seam's paint: method, the share of its grain that remains (0: smooth), and the opacity of the paint."""
+    """One seam's paint: method, the share of its grain that remains (0: smooth), and the opacity of the paint.
+
+    `hold_out`: what stands in front of the seam is held out of its matte.
+    """
 
     method: str = fills.DEFAULT
     grain: float = 1.0
     strength: float = 1.0
+    hold_out: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +47,11 @@ class PaintRow:
     method: str | None = None
     grain: float | None = None
     strength: float | None = None
+    hold_out: bool | None = None
 
 
 def read_settings(path: Path, every: Paint) -> PaintTable:
-    """Settings from a JSON file, `{"<seam>": {"method": ..., "grain": 0..1, "strength": 0..1}, ...}`.
+    """Settings from a JSON file: `{"<seam>": {"method": ..., "grain": 0..1, "strength": 0..1, "hold_out": true}, ...}`.
 
     Absent fields take the values of `every`. Raises: UsageError naming the seam and the field.
     """
@@ -67,6 +72,6 @@ def _paint_of(name: str, content: object, every: Paint) -> Paint:
         raise UsageError(f"{name}: method is {row.method!r}; wanted one of {', '.join(fills.names())}")
     given = {part: value for part, value in asdict(row).items() if value is not None}
     for part, value in given.items():
-        if part != "method" and not 0 <= value <= 1:
+        if part in ("grain", "strength") and not 0 <= value <= 1:
             raise UsageError(f"{name}: {part} is {value!r}; wanted a share from 0 to 1")
     return replace(every, **given)

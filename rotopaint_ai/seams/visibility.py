@@ -24,6 +24,7 @@ _ACROSS_SIGMA = 0.7  # px
 _BAND = 8  # rows beside the seam whose texture is the reference
 _FLOOR = 0.02  # share of the mean light, as in `cleanplate`
 FAINT, COVERED = 0.8, 0.5  # scores; clean renders without the seam score 0.9 to 2, plates 3 and more
+_HIDDEN = 0.5  # coverage by what stands in front above which a seam and its banks cannot be measured
 STATIONS = 16  # stretches of a seam whose contrast is compared over time
 _QUIET = 0.002  # log light: invisible curvature, which avoids a division by zero on a perfectly flat bank
 
@@ -55,10 +56,17 @@ class Visibility:
     contrast: tuple[tuple[float | None, ...], ...]
 
 
-def look(rgb: NDArray[np.floating], curves: Sequence[WideCurve]) -> Visibility:
-    """Scores and contrast of a frame; arguments as in `score`."""
+def look(rgb: NDArray[np.floating], curves: Sequence[WideCurve], held: Sequence[Array | None] = ()) -> Visibility:
+    """Scores and contrast of a frame; `rgb` and `curves` as in `score`.
+
+    held: for each curve the coverage (H, W) by what stands in front, or None; there a seam counts as outside the
+    picture.
+    """
     tone = tone_of(rgb)
-    bands = [_Band.of(tone, line, half) if len(line) >= 2 else None for line, half in curves]
+    bands = [
+        _Band.of(tone, line, half, front) if len(line) >= 2 else None
+        for (line, half), front in zip(curves, held or [None] * len(curves))
+    ]
     contrast = tuple(band.contrast() if band is not None else (None,) * STATIONS for band in bands)
     bending = [band.bending() if band is not None else None for band in bands]
     lasting = [band.bending(lasting=True) if band is not None else None for band in bands]
@@ -120,10 +128,13 @@ class _Band:
     reach: int
 
     @classmethod
-    def of(cls, tone: Array, line: NDArray[np.floating], half: float) -> _Band:
+    def of(cls, tone: Array, line: NDArray[np.floating], half: float, front: Array | None) -> _Band:
         reach = int(np.ceil(half)) + _BAND + 2
         profile_TS, inside_TS = profiles(tone, resample(line), reach)
-        return cls(profile_TS, np.asarray(inside_TS.all(0)), half, reach)
+        whole_S = np.asarray(inside_TS.all(0))
+        if front is not None:
+            whole_S &= profiles(front, resample(line), reach)[0].max(0) < _HIDDEN
+        return cls(profile_TS, whole_S, half, reach)
 
     def bending(self, *, lasting: bool = False) -> tuple[float, float, int] | None:
         """Mean square second difference within the seam and beside it, and the number of columns inside the picture.

@@ -24,13 +24,13 @@ from torch.nn import functional as F
 from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.inference.pack import DETECTOR, FILL, find_pack
+from rotopaint_ai.inference.pack import SEGMENTATION as SEGMENTATION
 from rotopaint_ai.training.data.dataset import Array
 from rotopaint_ai.training.data.memory import face_bounds
 from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import TrainConfig, check_all
 from rotopaint_ai.training.trainer.task import Batch, Losses, Moment, Net, PartTask
 
-SEGMENTATION = "matte.onnx"  # the segmentation network; no other command reads it
 MEAN, SPREAD = 0.45, 0.25  # mean and deviation of display-referred pixels; they normalise the input only roughly
 
 Backbone = Callable[[Sequence[int], Sequence[int]], nn.Module]

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_text
@@ -153,10 +154,13 @@ def rig_command(
 
 def write_settings(path: Path, seams: Mapping[str, SeamSettings]) -> None:
     """Write the seams' settings in the form that `rotopaint clean --settings` reads."""
-    rows = {
-        name: {"method": seam.method, "grain": seam.grain, "strength": seam.strength} for name, seam in seams.items()
-    }
+    rows = {name: paint_fields(seam) for name, seam in seams.items()}
     write_text(path, json.dumps(rows, indent=1) + "\n")
+
+
+def paint_fields(seam: SeamSettings) -> dict[str, Any]:
+    """A seam's paint by the names of `rotopaint clean --settings` and of the live engine."""
+    return {"method": seam.method, "grain": seam.grain, "strength": seam.strength, "hold_out": seam.hold_out}
 
 
 def _plate_words(choice: PlateChoice, preferences: Preferences) -> list[str]:

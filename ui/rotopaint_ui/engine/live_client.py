@@ -22,7 +22,8 @@ from rotopaint_ai.project import CropBox, Project, SeamSettings, Spread, State
 from rotopaint_ai.project.codecs import unpack
 from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.seams.strokes import to_json as stroke_json
-from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import Key, LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ui.engine.command_lines import paint_fields
 from rotopaint_ui.engine.drag_messages import fill_hidden, splines_after_drag
 from rotopaint_ui.engine.engine_process import Ending, EngineProcess
 from rotopaint_ui.host import Engine
@@ -189,10 +190,7 @@ class LiveClient(QObject):
             "ask": "seam",
             "frame": question.frame,
             "shapes": documents.dumps(_seams_about(question)),
-            "settings": {
-                name: {"method": each.method, "grain": each.grain, "strength": each.strength}
-                for name, each in question.settings.items()
-            },
+            "settings": {name: paint_fields(each) for name, each in question.settings.items()},
             "look": list(question.look),
             "strokes": [stroke_json(stroke) for stroke in question.strokes],
         }
@@ -371,10 +369,11 @@ def _seam_preview(answer: EngineAnswer) -> SeamPreview:
 
 
 def _seams_about(question: SeamQuestion) -> RotoDocument:
-    """The document with the seams of one frame only, which is all that a preview needs."""
+    """The document with the seams and landmarks of one frame only, which is all that a preview needs."""
     document, frame = question.document, question.frame
+    marks = {frame: row} if (row := document.landmarks.keys.get(frame)) is not None else {}
     shapes = tuple(_at_frame(shape, frame) for shape in document.shapes if shape.role == "seam" or shape.subtract)
-    return replace(document, shapes=shapes, landmarks=type(document.landmarks)())
+    return replace(document, shapes=shapes, landmarks=LandmarkKeys(document.landmarks.names, marks))
 
 
 def _at_frame(shape: RotoShape, frame: int) -> RotoShape:

@@ -108,7 +108,7 @@ class SeamTab(QWidget):
             box.setEnabled(any(not shape.closed for shape in shapes))
         self.feather_px.setEnabled(bool(shapes))
         seams = [shape for shape in shapes if shape.role == "seam"]
-        for widget in (self.method, self.grain, self.strength):
+        for widget in (self.method, self.grain, self.strength, self.hold_out):
             widget.setEnabled(bool(seams))
         self._show_hint(shapes)
         if shapes:
@@ -169,6 +169,10 @@ class SeamTab(QWidget):
             self.method.setItemData(index, fill.label, Qt.ItemDataRole.ToolTipRole)
         self.grain = number_box(0.0, 100.0, " %", "Share of the plate's grain that is put back", 10)
         self.strength = number_box(0.0, 100.0, " %", "How much of the paint shows: 0 is the plate", 10)
+        self.hold_out = QCheckBox("&Hold out what stands in front")
+        self.hold_out.setToolTip(
+            "The pack's network keeps hands, props and hair out of the seam's matte; see front in matte"
+        )
         self.reset = QPushButton("Back to the model's")
         self.reset.setToolTip("Width, feather, taper and paint as the model proposes them")
         self.even = QPushButton("Even width")
@@ -188,6 +192,7 @@ class SeamTab(QWidget):
         for box in (self.width_px, self.feather_px, self.taper_start, self.taper_end, self.grain, self.strength):
             box.valueChanged.connect(lambda value, box=box: self._edit(box))
         self.method.activated.connect(lambda index: self._edit(self.method))
+        self.hold_out.clicked.connect(lambda: self._edit(self.hold_out))
         self.reset.clicked.connect(self._reset_seams)
         self.even.clicked.connect(self._even_out)
         self.render_button.clicked.connect(self.render_wanted)
@@ -207,6 +212,7 @@ class SeamTab(QWidget):
         form.addRow(heading("Paint"))
         for label, widget in (("&Method", self.method), ("&Grain", self.grain), ("S&trength", self.strength)):
             form.addRow(label, widget)
+        form.addRow(self.hold_out)
         form.addRow(self.reset)
         form.addRow(self.average)
         self.brush.add_to(form)
@@ -243,6 +249,9 @@ class SeamTab(QWidget):
         put_widget(self.taper_end, *(round(each.taper[1] * 100) for each in lines))
         put_widget(self.grain, *(round(each.grain * 100) for each in settings))
         put_widget(self.strength, *(round(each.strength * 100) for each in settings))
+        held = {each.hold_out for each in settings}
+        self.hold_out.setTristate(len(held) > 1)
+        self.hold_out.setCheckState(_check_state(held))
         methods = {each.method for each in settings}
         if len(methods) == 1:
             self.method.setCurrentText(methods.pop())
@@ -262,7 +271,7 @@ class SeamTab(QWidget):
 
     # --- editing
 
-    def _edit(self, widget: QDoubleSpinBox | QComboBox) -> None:
+    def _edit(self, widget: QDoubleSpinBox | QComboBox | QCheckBox) -> None:
         """Change one field of every selected seam in one step."""
         shapes = self._seams_chosen()
         session = self._session
@@ -275,6 +284,8 @@ class SeamTab(QWidget):
     def _with_changes(self, widget: object, shape: RotoShape, old: SeamSettings) -> SeamSettings:
         if widget is self.method:
             return replace(old, method=self.method.currentText())
+        if widget is self.hold_out:
+            return replace(old, hold_out=self.hold_out.isChecked())
         if widget is self.width_px:
             return old if shape.closed else replace(old, width_px=self.width_px.value())
         if widget is self.feather_px:
@@ -301,3 +312,10 @@ class SeamTab(QWidget):
         session = self._session
         if not (session.runs.is_live or session.project.refuses() or session.edits.is_gesture_open()):
             session.seams.set(settings)
+
+
+def _check_state(values: Collection[bool]) -> Qt.CheckState:
+    """Checked, unchecked, or between where the values differ; a click then checks all."""
+    if len(values) > 1:
+        return Qt.CheckState.PartiallyChecked
+    return Qt.CheckState.Checked if all(values) else Qt.CheckState.Unchecked
