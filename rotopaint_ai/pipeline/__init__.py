@@ -11,6 +11,7 @@ The modules in the order of a run:
                     corrected (`carried_corrections`); the second: each settled frame painted once, with what people
                     have done on the shot (`overrides`), from what the first has kept (`frame_store`)
     process_frame   one settled frame to files and a record; a hold copies its mattes
+    hold_outs       what stands in front of the face, once for each exposure, taken out of the seams' mattes
     render_frame    shapes to mattes, fills, clean plate and patch, with clone strokes over them; the report's pictures
     finalise        after the last frame: the document (`run_document`), exports (`export`), `run.json` and the frames
                     that the report shows (`manifest`), report

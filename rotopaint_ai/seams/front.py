@@ -8,7 +8,6 @@ is flat.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import ceil, floor
 from typing import Any, Protocol
 
@@ -17,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.crops import Crop, cut
+from rotopaint_ai.landmarks.detect import Display
 from rotopaint_ai.shapes.rasterise import EMPTY, Region
 
 Array = NDArray[Any]  # float32
-Display = Callable[[Array], Array]
 
 FAINT = 0.02  # coverage below it counts as nothing, above 1 - FAINT as full: there the plate stays bit for bit
 # Share of the crop below which a connected area is a false alarm: a square of a thirtieth of the crop's side. A finger

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import PackError
+from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import find_pack, load_pack, sha256, write_card
 
 from .conftest import SHEET, SIZE, PackMaker
@@ -52,6 +53,62 @@ def test_a_fill_of_another_version_is_refused_with_what_to_do(make_pack: PackMak
     write_card(folder, json.loads((folder / "card.json").read_text(encoding="utf-8")))
     with pytest.raises(PackError, match=r"fill\.onnx: input 'strip' is missing.*train the pack again, or put a fill"):
         load_pack(folder)
+
+
+def _front_network(outputs: dict[str, tuple[str | int, ...]], side: str | int = 16) -> bytes:
+    """A network from `crop` to the crop's first channel under some names."""
+    onnx = pytest.importorskip("onnx")
+    helper, tensor = onnx.helper, onnx.TensorProto
+    first = onnx.numpy_helper.from_array(np.array(0, np.int64), "first")
+    graph = helper.make_graph(
+        [helper.make_node("Gather", ["crop", "first"], [name], axis=3) for name in outputs],
+        "front",
+        [helper.make_tensor_value_info("crop", tensor.FLOAT, ["N", side, 16, 3])],
+        [helper.make_tensor_value_info(name, tensor.FLOAT, shape) for name, shape in outputs.items()],
+        [first],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return bytes(made.SerializeToString())
+
+
+def _with_front(folder: Path, network: bytes) -> Path:
+    (folder / "matte.onnx").write_bytes(network)
+    write_card(folder, json.loads((folder / "card.json").read_text(encoding="utf-8")))
+    return folder
+
+
+def test_a_segmentation_network_is_optional_hashed_and_opens(make_pack: PackMaker) -> None:
+    folder = make_pack()
+    assert load_pack(folder).front_path is None
+    assert open_models(load_pack(folder), device="cpu").find_front is None
+    shape = ("N", 16, 16)
+    _with_front(folder, _front_network({"front": shape, "skin": shape, "edge": shape}))
+    models = open_models(load_pack(folder), device="cpu")
+    assert "matte.onnx" in models.pack.card["files"]
+    assert models.find_front is not None
+    assert models.find_front.size == 16
+    crops = np.random.default_rng(0).random((2, 16, 16, 3), np.float32)
+    assert np.array_equal(models.find_front(crops), crops[..., 0])
+    models.close()
+    (folder / "matte.onnx").write_bytes(b"other")
+    with pytest.raises(PackError, match=r"matte\.onnx: altered since the card was written"):
+        load_pack(folder)
+
+
+@pytest.mark.parametrize(
+    ("network", "refusal"),
+    [
+        (_front_network({"seam": ("N", 16, 16)}), r"output 'front' is missing, found 'seam'.*train it again, or take"),
+        (_front_network({"front": ("N", "S", 16)}, side="S"), "input 'crop' is no square of fixed size"),
+        (_front_network({"front": ("N", 8, 16)}, side=8), "input 'crop' is no square of fixed size"),
+    ],
+)
+def test_a_segmentation_network_that_does_not_fit_is_refused_in_one_line(
+    make_pack: PackMaker, network: bytes, refusal: str
+) -> None:
+    with pytest.raises(PackError, match=rf"matte\.onnx: {refusal}") as refused:
+        load_pack(_with_front(make_pack(), network))
+    assert "\n" not in str(refused.value)
 
 
 def test_an_altered_file_is_refused_by_name(make_pack: PackMaker) -> None:

@@ -16,7 +16,7 @@ import onnx
 import OpenImageIO
 from onnx import TensorProto, helper, numpy_helper
 
-from rotopaint_ai.inference.pack import write_card
+from rotopaint_ai.inference.pack import load_card, write_card
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet, dump_sheet
 
 Array = npt.NDArray[Any]
@@ -108,6 +108,29 @@ def _landmark_model() -> Any:
     )
 
 
+def add_front(folder: Path, size: int = 48) -> Path:
+    """Put a segmentation network into a pack that sees what is cyan: 8 (min(green, blue) - red) - 2, from 0 to 1."""
+    constants = [
+        _constant("apart", np.array([[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]])),
+        _constant("gain", np.array([8.0])),
+        _constant("offset", np.array([2.0])),
+        _constant("low", np.array(0.0)),
+        _constant("high", np.array(1.0)),
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["crop", "apart"], ["pairs"]),
+        helper.make_node("ReduceMin", ["pairs"], ["least"], axes=[3], keepdims=0),
+        helper.make_node("Mul", ["least", "gain"], ["much"]),
+        helper.make_node("Sub", ["much", "offset"], ["above"]),
+        helper.make_node("Clip", ["above", "low", "high"], ["front"]),
+    ]
+    crop = helper.make_tensor_value_info("crop", TensorProto.FLOAT, ["N", size, size, 3])
+    front = helper.make_tensor_value_info("front", TensorProto.FLOAT, ["N", size, size])
+    onnx.save(_model(nodes, constants, [crop], [front]), folder / "matte.onnx")
+    write_card(folder, load_card(folder))
+    return folder
+
+
 def _shape_model() -> Any:
     """seam_middle runs from left to right through their mean; outline joins the four with round tangents."""
     left, right, top, bottom = np.eye(4)
@@ -144,7 +167,15 @@ def face_at(frame: int, width: int, height: int) -> tuple[float, float, float]:
     return width * (0.45 + 0.01 * (pose % 8)), height * (0.5 + 0.012 * (pose % 5)), height * 0.22
 
 
-def draw(frame: int, width: int = 192, height: int = 120, *, with_puppet: bool = True) -> Array:
+def hand_at(frame: int, width: int, height: int) -> tuple[float, float, float]:
+    """Centre and radius of a hand on the right half of the seam."""
+    cx, cy, radius = face_at(frame, width, height)
+    return cx + 0.35 * radius, cy + 0.15 * radius, 0.3 * radius
+
+
+def draw(
+    frame: int, width: int = 192, height: int = 120, *, with_puppet: bool = True, with_hand: bool = False
+) -> Array:
     """A plate, scene-linear float32 (height, width, 3): the puppet before a wall, with new grain in every frame."""
     grain = np.random.default_rng(frame).normal(0, 0.004, (height, width, 3))
     ys, xs = np.mgrid[0:height, 0:width] + 0.5
@@ -159,6 +190,10 @@ def draw(frame: int, width: int = 192, height: int = 120, *, with_puppet: bool =
         distance = np.hypot(xs - cx - offset[0] * radius, ys - cy - offset[1] * radius)
         cover = np.clip(radius * 0.16 + 0.5 - distance, 0, 1)[..., None]
         picture = picture * (1 - cover) + colour * 0.8 * cover
+    if with_hand:
+        x, y, size = hand_at(frame, width, height)
+        cover = np.clip(size + 0.5 - np.hypot(xs - x, ys - y), 0, 1)[..., None]
+        picture = picture * (1 - cover) + np.array([0.01, 0.8, 0.8]) * cover
     return (picture + grain).astype(np.float32)
 
 
@@ -172,11 +207,18 @@ def write_exr(path: Path, picture: Array) -> None:
     out.close()
 
 
-def make_plates(folder: Path, frames: range = range(1001, 1013), width: int = 192, height: int = 120) -> str:
+def make_plates(
+    folder: Path,
+    frames: range = range(1001, 1013),
+    width: int = 192,
+    height: int = 120,
+    *,
+    with_hand: bool = False,
+) -> str:
     """Write a plate sequence; returns its pattern."""
     folder.mkdir(parents=True, exist_ok=True)
     for frame in frames:
-        write_exr(folder / f"plate.{frame}.exr", draw(frame, width, height))
+        write_exr(folder / f"plate.{frame}.exr", draw(frame, width, height, with_hand=with_hand))
     return str(folder / "plate.####.exr")
 
 
