@@ -33,12 +33,13 @@ _TAPS = 5.0  # pixels of the network around its crop that cutting it reads
 
 def hold_out(mattes: Mattes, shapes: Iterable[RotoShape], front: Region, paints: PaintTable) -> Mattes:
     """Mattes without what stands in front of the seams, except of seams whose paint is not to be held out."""
-    if front.is_empty:
-        return mattes
     seams = [each.name for each in shapes if each.role == "seam" and not each.subtract]
     held = [name for name in seams if paints.of(name).hold_out]
-    regions = {**mattes.regions, **{name: subtract_mattes(mattes.regions[name], [front]) for name in held}}
-    return Mattes(regions, union(regions[name] for name in seams), front)
+    left = {name: subtract_mattes(mattes.regions[name], [front]) for name in held}
+    if all(region is mattes.regions[name] for name, region in left.items()):
+        return mattes
+    regions = {**mattes.regions, **left}
+    return Mattes(regions, union(regions[name] for name in seams), front, mattes)
 
 
 def face_crop(marks: Sequence[Sequence[float] | None], shapes: Iterable[RotoShape], frame: int) -> Crop | None:

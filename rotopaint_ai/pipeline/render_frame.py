@@ -86,11 +86,15 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Mattes:
-    """A frame's mattes: each shape's own region, the union of the seams', and what stands in front and was held out."""
+    """A frame's mattes: each shape's own region, and the union of the seams'.
+
+    `front` is what stands in front and was held out of them, `drawn` the mattes before (None: nothing was held out).
+    """
 
     regions: dict[str, Region]
     seam: Region
     front: Region = EMPTY
+    drawn: Mattes | None = None
 
     @property
     def seam_px(self) -> float:
@@ -100,11 +104,34 @@ class Mattes:
 
 @dataclass(frozen=True, slots=True)
 class SeamPart:
-    """Some seams of a region that are painted with the same settings: their matte (H, W), middle lines and paint."""
+    """Some seams of a region that are painted with the same settings: their matte (H, W), middle lines and paint.
+
+    `front`: coverage (H, W) by what stands in front of them, which stays as it is; None where nothing does. The fill
+    works on the whole matte: that beside a hand is painted as without the hand's hold-out, whose pixels are no face.
+    """
 
     matte: Array
     curves: tuple[WideCurve, ...]
     paint: Paint
+    front: Array | None = None
+
+    @property
+    def cover(self) -> Array:
+        """The opacity of the paint (H, W): the matte times its strength, without what stands in front."""
+        cover = self.matte * np.float32(self.paint.strength)
+        return cover if self.front is None else cover * (np.float32(1.0) - self.front)
+
+    def paint_over(self, rgb: Array, model: LearnedFill | None) -> cleanplate.PaintedCrop:
+        """A region (H, W, 3) with these seams painted out."""
+        cover = self.matte * np.float32(self.paint.strength)
+        painted = cleanplate.paint(rgb, cover, self.curves, self.paint.method, model, grain=self.paint.grain)
+        if self.front is None:
+            return painted
+        there = self.front > 0
+        after = painted.rgb.copy()
+        share = self.front[there][:, None]
+        after[there] = np.where(share == 1, rgb[there], after[there] + share * (rgb[there] - after[there]))
+        return replace(painted, rgb=after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +158,7 @@ class Seams:
         after = self.rgb
         chosen: dict[str, float] = {}
         for part in self.parts:
-            cover = part.matte * np.float32(part.paint.strength)
-            painted = cleanplate.paint(after, cover, part.curves, part.paint.method, model, grain=part.paint.grain)
+            painted = part.paint_over(after, model)
             after = painted.rgb
             for name, share in painted.chosen.items():
                 chosen[name] = chosen.get(name, 0.0) + share / len(self.parts)
@@ -140,8 +166,8 @@ class Seams:
 
     @property
     def cover(self) -> Array:
-        """The opacity of the paint at each pixel (H, W): the mattes times their strengths."""
-        covers = [part.matte * np.float32(part.paint.strength) for part in self.parts]
+        """The opacity of the paint at each pixel (H, W)."""
+        covers = [part.cover for part in self.parts]
         left: Array = np.float32(1.0) - np.minimum(covers[0], 1.0)
         for cover in covers[1:]:
             left = left * (np.float32(1.0) - np.minimum(cover, 1.0))
@@ -263,25 +289,29 @@ def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], pai
         if shape.role == "seam" and not shape.subtract and shape.name in mattes.regions
         for curve in seam_curves([shape], frame.number, origin=(x, y))
     }
-    cover, curves = _clip_region(seam, window), tuple(named.values())
-    front = None if mattes.front.is_empty else _clip_region(mattes.front, window)
+    curves, whole = tuple(named.values()), mattes.drawn or mattes
+    front = None if mattes.drawn is None else _clip_region(mattes.front, window)
     held = tuple(front if paints.of(name).hold_out else None for name in named)
     seen = look(rgb, curves, held)
-    painted = {name: _fading(paints.of(name), score) for name, score in zip(named, seen.scores)}
+    scores = seen.scores if front is None else map(max, seen.scores, look(rgb, curves).scores)
+    painted = {name: _fading(paints.of(name), score) for name, score in zip(named, scores)}
     wanted = list(dict.fromkeys(painted.values())) or [paints.every]
-    parts = [SeamPart(cover, curves, wanted[0])]
+    parts = [SeamPart(_clip_region(whole.seam, window), curves, wanted[0], front if wanted[0].hold_out else None)]
     if len(wanted) > 1:
         parts = []
         for paint in wanted:
             alike = [name for name in named if painted[name] == paint]
-            matte = _clip_region(union(mattes.regions[name] for name in alike), window)
-            parts.append(SeamPart(matte, tuple(named[name] for name in alike), paint))
+            matte = _clip_region(union(whole.regions[name] for name in alike), window)
+            own = tuple(named[name] for name in alike)
+            parts.append(SeamPart(matte, own, paint, front if paint.hold_out else None))
+    cover = _clip_region(seam, window)
     return Seams(x, y, rgb, cover, curves, tuple(parts), tuple(named), seen, held)
 
 
 def _fading(paint: Paint, score: float) -> Paint:
-    """A seam's paint, with less strength where the seam is less visible. Hold-outs are in the mattes already."""
-    return replace(paint, strength=paint.strength * strength(score), hold_out=True)
+    """A seam's paint, with less strength where the seam is less visible."""
+    share = strength(score)
+    return paint if share == 1.0 else replace(paint, strength=paint.strength * share)
 
 
 def write_filled(path: Path, frame: Frame, filled: FilledRegion | None) -> None:
@@ -406,7 +436,13 @@ def _moved_region(filled: FilledRegion, rgb: Array, corner: tuple[int, int]) -> 
 
     nothing = np.zeros(rgb.shape[:2], np.float32)
     parts = tuple(
-        replace(p, matte=placed(p.matte, nothing), curves=_shifted_curves(p.curves, dx, dy)) for p in seams.parts
+        replace(
+            part,
+            matte=placed(part.matte, nothing),
+            curves=_shifted_curves(part.curves, dx, dy),
+            front=None if part.front is None else placed(part.front, nothing),
+        )
+        for part in seams.parts
     )
     grown = replace(
         seams,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,13 @@ import pytest
 
 from rotopaint_ai.crops import Crop, CropKeys
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.exchange.document import dumps
 from rotopaint_ai.live import engine as engines
 from rotopaint_ai.live import wire
 from rotopaint_ai.live.engine import LiveEngine, _display, parse
 from rotopaint_ai.plates.colour import DISPLAY
 from rotopaint_ai.seams.paint_settings import Paint, PaintTable
-from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 
 SHEET = Sheet(
@@ -129,3 +131,30 @@ def test_frames_that_the_shapes_are_for_are_painted_as_a_run_paints_them(
     assert (plate, frames) == (engine._plate, [1001, 1002, 1003, 1004])
     assert (given["out"], given["shapes"], given["model"], given["mattes"]) == (tmp_path, (), None, None)
     assert given["paints"] == PaintTable(by_name={"seam": Paint(grain=0.5)})
+
+
+def test_a_preview_holds_out_what_stands_in_front(puppet: ModuleType, puppet_pack: Path, tmp_path: Path) -> None:
+    """The same request with the hold-out switched off shows what it is; only the hand's pixels differ."""
+    pack = puppet.add_front(shutil.copytree(puppet_pack, tmp_path / "pack"))
+    plates = puppet.make_plates(tmp_path / "plates", range(1001, 1002), with_hand=True)
+    cx, cy, radius = puppet.face_at(1001, 192, 120)
+    marks = tuple(Landmark(cx + dx * radius, cy + dy * radius) for dx, dy in puppet.OFFSETS)
+    points = tuple(ControlPoint(cx + dx * radius, cy, 0, 0, 0, 0) for dx in (-1.0, 1.0))
+    seam = RotoShape("seam", False, "seam", {1001: Key(points)}, width_px=5.0)
+    document = RotoDocument(192, 120, 1001, 1001, shapes=(seam,), landmarks=LandmarkKeys(puppet.NAMES, {1001: marks}))
+    live = LiveEngine(tmp_path)
+    for ask in ({"ask": "pack", "model": str(pack)}, {"ask": "plate", "source": plates}):
+        assert "error" not in live.answer(ask)
+    mattes = []
+    for held in (True, False):
+        request = {"ask": "seam", "frame": 1001, "shapes": dumps(document), "look": [0.0, 1.0, "Un-tone-mapped"]}
+        answer = live.answer({**request, "settings": {"seam": {"hold_out": held}}})
+        x, y, width, height = answer["region"]
+        block = np.frombuffer(wire.take_block(answer["block"]), np.uint8)
+        mattes.append(block[3 * width * height :].reshape(height, width))
+    rows, columns = np.mgrid[y : y + height, x : x + width] + 0.5
+    hand_x, hand_y, size = puppet.hand_at(1001, 192, 120)
+    away = np.hypot(rows - hand_y, columns - hand_x)
+    assert not mattes[0][away < size - 2].any()
+    assert mattes[1][away < size - 2].any()
+    assert np.array_equal(mattes[0][away > size + 3], mattes[1][away > size + 3])

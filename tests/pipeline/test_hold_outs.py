@@ -99,6 +99,7 @@ def test_a_hand_is_out_of_the_mattes_and_stays_bit_for_bit(hands: str, held: Pat
     clean, painted = (_rgb(out / f"clean/plate.{frame}.exr") for out in (held, plain))
     assert np.array_equal(clean[seam == 0], plate[seam == 0])
     assert not np.array_equal(painted[front == 1], plate[front == 1])
+    assert np.array_equal(clean[front == 0], painted[front == 0])  # as without the hold-out
     assert (clean != plate).any()
 
 
@@ -243,7 +244,9 @@ def test_a_seam_that_is_not_held_out_keeps_its_matte_and_its_part_of_the_union()
     both[:3] = expected
     both[2:] = np.maximum(both[2:], regions["lower"].coverage)
     assert np.array_equal(mattes.seam.coverage, both)
+    assert mattes.drawn is drawn
     assert hold_out(drawn, shapes, EMPTY, PaintTable()) is drawn
+    assert hold_out(drawn, shapes, Region(40, 0, front.coverage), PaintTable()) is drawn
 
 
 def test_the_crop_is_around_the_landmarks_and_where_some_are_hidden_around_the_seams_too() -> None:
@@ -292,3 +295,29 @@ def test_a_hold_whose_first_frame_is_gone_takes_its_own_front(
 
 def test_front_is_a_reserved_name() -> None:
     assert layer_names(["front", "Front", "all", "nose"]) == ["front_2", "Front_3", "all_2", "nose"]
+
+
+def test_the_patch_of_a_seam_that_a_hand_half_covers_is_the_paint_that_is_left(
+    hands: str, front_pack: Path, held: Path, tmp_path: Path
+) -> None:
+    words = ["clean", hands, str(held / "shapes.roto.json"), "--out", str(tmp_path), "--model", str(front_pack)]
+    assert main([*words, "--frames", "1003", "--patch"]) == 0
+    front, patch = _plane(held / "matte/front.1003.exr"), tmp_path / "patch/plate.1003.exr"
+    alpha = _plane(patch, 3)
+    assert not alpha[front == 1].any()
+    assert alpha.max() > 0.9
+    plate, clean = _rgb(Path(hands.replace("####", "1003"))), _rgb(tmp_path / "clean/plate.1003.exr")
+    assert np.abs(plate * (1 - alpha[..., None]) + _rgb(patch) - clean).max() < 2e-3  # half floats
+
+
+def test_the_figures_of_a_run_are_those_of_what_is_seen_of_its_seams(
+    puppet: ModuleType, plates: str, pack: Path, held: Path, plain: Path, tmp_path: Path
+) -> None:
+    """With the hand held out, the visible part scores as it does without the hand; else the hand counts as face."""
+    bare = _run(_job(puppet, plates, pack, tmp_path / "bare", frames="1001-1006"))
+    reports = [json.loads((out / "run.json").read_text()) for out in (held, plain, bare)]
+    ours, theirs, true = (np.array([row["seam"]["by_frame"][str(f)][0] for f in FRAMES]) for row in reports)
+    assert (np.abs(ours / true - 1) < 0.25).all()
+    assert (theirs < 0.5 * true).all()
+    areas = [sum(report["matte_px"].values()) for report in reports]
+    assert 0.5 < areas[0] / areas[2] < 0.9

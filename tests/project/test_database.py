@@ -90,6 +90,15 @@ def test_a_state_comes_back_bit_for_bit(tmp_path: Path) -> None:
     assert loaded(tmp_path / "shot.rotopaint") == whole()
 
 
+def test_the_usual_hold_out_is_left_out_so_that_programs_before_it_read_the_rest() -> None:
+    assert b"hold_out" not in codecs.pack("seam", SeamSettings(grain=0.5))
+    off = SeamSettings(grain=0.5, hold_out=False)
+    assert codecs.unpack("seam", codecs.pack("seam", off)) == off
+    assert codecs.unpack("seam", codecs.pack("seam", SeamSettings(grain=0.5))).hold_out
+    with pytest.raises(ValueError, match="wanted true or false"):
+        codecs.unpack("seam", codecs.pack("seam", off).replace(b"false", b"0.0"))
+
+
 def test_what_other_programs_keep_in_a_document_comes_back(tmp_path: Path) -> None:
     before = whole()
     assert before.document is not None

@@ -152,3 +152,21 @@ def test_two_points_are_a_seam_and_one_is_none() -> None:
     assert two.contrast == three.contrast
     assert two.score == three.score
     assert one == visibility.Visibility(1.0, (1.0,), ((None,) * visibility.STATIONS,))
+
+
+def test_a_stretch_that_is_held_out_does_not_count() -> None:
+    """A bright hand with stripes over the right half of one of two seams; the other is measured whole."""
+    plate = synthetic_seams.face(seed=1) * synthetic_seams.groove(LINE, depth=0.5)
+    front = np.zeros(plate.shape[:2], np.float32)
+    front[:, 80:] = 1.0
+    stripes = 0.5 + 0.4 * np.sin(np.arange(plate.shape[0]) * 1.3)
+    covered = np.where(front[..., None] > 0, stripes[:, None, None], plate).astype(np.float32)
+    bare, hand = visibility.look(plate, CURVES), visibility.look(covered, CURVES)
+    held = visibility.look(covered, [*CURVES, *CURVES], (front, None))
+    assert abs(held.scores[0] / bare.scores[0] - 1) < 0.2
+    assert abs(hand.scores[0] / bare.scores[0] - 1) > 0.3
+    assert (held.scores[1], held.contrast[1]) == (hand.scores[0], hand.contrast[0])
+    half = visibility.STATIONS // 2
+    assert held.contrast[0][: half - 1] == hand.contrast[0][: half - 1]
+    assert held.contrast[0][half + 1 :] == (None,) * (half - 1)
+    assert visibility.look(covered, CURVES, (np.ones_like(front),)).scores == (1.0,)

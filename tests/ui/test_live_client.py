@@ -168,6 +168,19 @@ def test_a_seam_preview_comes_as_pixels(qtbot: QtBot, client: LiveClient, shot: 
     assert painted.after < painted.before == unpainted.before == unpainted.after
 
 
+def test_a_preview_asks_with_the_landmarks_and_the_paint_of_its_frame(shot: RotoDocument) -> None:
+    asked: list[Any] = []
+    client = LiveClient()
+    client._queue_question = lambda facts, take: asked.append(facts)  # type: ignore[method-assign]
+    settings = {"seam_left": SeamSettings(hold_out=False)}
+    client.seam(SeamQuestion(1003, shot, settings, (0.0, 1.0, "Un-tone-mapped")), lambda preview: None)
+    (facts,) = asked
+    marks = documents.loads(facts["shapes"], where="test").landmarks
+    assert marks.names == shot.landmarks.names
+    assert dict(marks.keys) == {1003: shot.landmarks.keys[1003]}
+    assert facts["settings"]["seam_left"]["hold_out"] is False
+
+
 def test_an_engine_killed_in_mid_request_is_started_again_and_answers(
     qtbot: QtBot, client: LiveClient, shot: RotoDocument
 ) -> None:

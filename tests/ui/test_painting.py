@@ -49,7 +49,8 @@ def test_settings_and_width_make_every_frame_stale(
 ) -> None:
     state = session.state
     assert state.document is not None
-    for settings in (SeamSettings(grain=0.5), SeamSettings(strength=0.9), SeamSettings(method="two-bank")):
+    changed = ({"grain": 0.5}, {"strength": 0.9}, {"method": "two-bank"}, {"hold_out": False})
+    for settings in (SeamSettings(**each) for each in changed):  # type: ignore[arg-type]
         assert fingerprints.stale(replace(state, seams={"seam": settings}), FRAMES, fresh) == list(FRAMES)
     assert fingerprints.stale(replace(state, seams={"seam": SeamSettings()}), FRAMES, fresh) == []
     wide = edit.set_seam(state.document, "seam", width_px=9.0)
@@ -128,3 +129,4 @@ def test_the_jobs_are_command_lines(session: ShotSession) -> None:
     assert "--patch" in words
     settings = Path(words[words.index("--settings") + 1]).read_text()
     assert '"grain": 0.25' in settings
+    assert '"hold_out": true' in settings

@@ -101,6 +101,23 @@ def test_methods_that_differ_are_mixed_and_going_back_means_all(qtbot: QtBot, sh
     assert widths(shot) == {"left": 4.0, "right": 4.0, "bridge": 6.0}
 
 
+def test_hold_outs_that_differ_are_between_and_a_click_sets_all(qtbot: QtBot, shot: Panel) -> None:
+    session, box = shot.session, shot.inspector.seam.hold_out
+    assert box.checkState() is Qt.CheckState.Checked
+    for seams, state in ((("right",), Qt.CheckState.PartiallyChecked), (NAMES, Qt.CheckState.Unchecked)):
+        session.seams.set({name: replace(session.seams.of(name), hold_out=False) for name in seams})
+        assert box.checkState() is state
+    for is_held in (True, False):
+        box.click()
+        assert [session.seams.of(name).hold_out for name in NAMES] == [is_held] * 3
+        assert box.checkState() is (Qt.CheckState.Checked if is_held else Qt.CheckState.Unchecked)
+    session.edits.undo()
+    assert all(session.seams.of(name).hold_out for name in NAMES)
+    session.seams.set({"right": replace(session.seams.of("right"), hold_out=False)})
+    box.click()
+    assert all(session.seams.of(name).hold_out for name in NAMES)
+
+
 def test_row_clicks_and_return_in_a_box_return_the_keys(qtbot: QtBot, shot: Panel) -> None:
     shot.canvas.setFocus()
     shot.inspector.setCurrentWidget(shot.inspector.shapes)
