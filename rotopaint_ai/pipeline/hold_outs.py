@@ -78,9 +78,9 @@ class Fronts:
 
     @classmethod
     def of_document(cls, plate: Plate, document: RotoDocument, find: FrontFinder) -> Fronts:
-        """Those of a document's frames, by its landmarks; equal ones with equal expected errors make a hold.
+        """Those of a document's frames, by its landmarks; where a model found equal ones, they make a hold.
 
-        People's own landmarks have no expected error: many pictures may share them.
+        Many pictures may share landmarks that people placed, which have no expected error.
         """
         rows, on_plate = document.landmarks.keys, frozenset(plate.frames)
         found = {f: row for f, row in rows.items() if f in on_plate and any(m and m.expected_error_px for m in row)}

@@ -83,13 +83,18 @@ def crop_on_plate(mask: Array, crop: Crop) -> Region:
 
 def _sharpen(mask: Array, picture: Array, crop: Crop, rgb: Array, origin: tuple[int, int], display: Display) -> Region:
     """A mask on the plate, with the plate's detail added at its edges."""
-    guide = picture.mean(axis=2)
+    guide = _grey(picture)
     planes = cut_region(crop_on_plate(np.dstack((mask, guide, edge_slopes(mask, guide))), crop), origin, rgb.shape)
     rows, columns = planes.coverage.shape[:2]
     x, y = planes.x - origin[0], planes.y - origin[1]
-    detail = display(rgb[y : y + rows, x : x + columns]).mean(axis=2) - planes.coverage[..., 1]
-    sharp = planes.coverage[..., 0] + planes.coverage[..., 2] * detail
-    return Region(planes.x, planes.y, np.asarray(np.clip(sharp, 0, 1), np.float32))
+    coarse, smooth, slopes = cv2.split(planes.coverage)
+    detail = _grey(display(rgb[y : y + rows, x : x + columns])) - smooth
+    return Region(planes.x, planes.y, np.asarray(cv2.multiply(detail, slopes) + coarse, np.float32))
+
+
+def _grey(picture: Array) -> Array:
+    """The mean of a picture's colours (H, W)."""
+    return np.asarray(cv2.transform(np.ascontiguousarray(picture), np.full((1, 3), 1 / 3)))
 
 
 def edge_slopes(mask: Array, guide: Array) -> Array:
@@ -103,8 +108,9 @@ def edge_slopes(mask: Array, guide: Array) -> Array:
 
 
 def _snapped(mask: Array) -> Array:
-    kept = np.where(mask < FAINT, np.float32(0), mask)
-    return np.asarray(np.where(kept > 1 - FAINT, np.float32(1), kept), np.float32)
+    kept = cv2.threshold(np.ascontiguousarray(mask), FAINT, 1.0, cv2.THRESH_TOZERO)[1]
+    kept[kept > 1 - FAINT] = 1.0
+    return np.asarray(kept, np.float32)
 
 
 def cut_region(front: Region, origin: tuple[int, int], shape: tuple[int, ...]) -> Region:
