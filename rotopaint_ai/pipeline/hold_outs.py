@@ -1,4 +1,4 @@
-"""What stands in front of a face, held out of the mattes of its seams.
+"""What stands in front of a face, held out of the paint over its seams.
 
 A pack's segmentation network looks at the crop around a frame's landmarks (`seams/front.py`). Frames that repeat an
 exposure take what it sees in the exposure's first frame, so that nothing moves inside a hold.
@@ -16,30 +16,17 @@ import numpy as np
 from rotopaint_ai.crops import Crop, crop_around
 from rotopaint_ai.errors import PlateError
 from rotopaint_ai.pipeline.executor import FrameMemo
-from rotopaint_ai.pipeline.render_frame import Mattes
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.seams.front import FrontFinder, cut_region, find_front
-from rotopaint_ai.seams.paint_settings import PaintTable
-from rotopaint_ai.shapes.rasterise import EMPTY, Region, subtract_mattes, union
+from rotopaint_ai.shapes.rasterise import EMPTY, Region
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape, hold_starts
 
 KEPT = 16  # fronts in memory; a front is cut to what stands there, and mostly empty
 LEAST_MARKS = 3  # visible landmarks that still make a face
 REACH = 2.0  # sides of the landmarks' box within which seams belong to the same face
 _TAPS = 5.0  # pixels of the network around its crop that cutting it reads
-
-
-def hold_out(mattes: Mattes, shapes: Iterable[RotoShape], front: Region, paints: PaintTable) -> Mattes:
-    """Mattes without what stands in front of the seams, except of seams whose paint is not to be held out."""
-    seams = [each.name for each in shapes if each.role == "seam" and not each.subtract]
-    held = [name for name in seams if paints.of(name).hold_out]
-    left = {name: subtract_mattes(mattes.regions[name], [front]) for name in held}
-    if all(region is mattes.regions[name] for name, region in left.items()):
-        return mattes
-    regions = {**mattes.regions, **left}
-    return Mattes(regions, union(regions[name] for name in seams), front, mattes)
 
 
 def face_crop(marks: Sequence[Sequence[float] | None], shapes: Iterable[RotoShape], frame: int) -> Crop | None:

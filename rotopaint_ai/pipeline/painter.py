@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.errors import DocumentError, RotopaintError
 from rotopaint_ai.pipeline.executor import FrameMemo
-from rotopaint_ai.pipeline.hold_outs import Fronts, hold_out
+from rotopaint_ai.pipeline.hold_outs import Fronts
 from rotopaint_ai.pipeline.render_frame import (
     SURROUND_PX,
     FilledRegion,
@@ -298,7 +298,7 @@ class Painter:
             )
             mattes = draw_mattes(shapes, frame.number, Format.of(self.plate))
             if self.fronts is not None:
-                mattes = hold_out(mattes, shapes, self.fronts.at(frame), self.paints)
+                mattes = replace(mattes, front=self.fronts.at(frame))
             return look_at_seams(frame, mattes, shapes, self.paints)
         curves = tuple(seam_curves(self.shapes, frame.number))
         return seams_from_matte(frame, self.mattes.at(frame.number), curves, self.paints.every, surround_px=SURROUND_PX)

@@ -18,7 +18,7 @@ from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import StageTimes, time_stage
 from rotopaint_ai.pipeline.frame_store import FrameStore
-from rotopaint_ai.pipeline.hold_outs import Fronts, hold_out
+from rotopaint_ai.pipeline.hold_outs import Fronts
 from rotopaint_ai.pipeline.out_folder import FOLDER, Stamp
 from rotopaint_ai.pipeline.record_store import FrameRecord, FrameStatus, PointRow, SourceFile, Stations
 from rotopaint_ai.pipeline.render_frame import (
@@ -240,7 +240,7 @@ class FrameProcessor:
         with time_stage(ms, "mattes"):
             mattes, written = self._frame_mattes(number, settled, shapes, front)
         with time_stage(ms, "fill"):
-            seams = look_at_seams(frame, mattes, shapes, self._paint_table)
+            seams = look_at_seams(frame, mattes, shapes, PaintTable(Paint(self.method), self.paints))
             filled = seams.filled(self.model) if seams is not None and self.clean else None
             filled = apply_strokes(frame, filled, self.strokes.get(number, ()), self._peek) if self.clean else None
             check_measurable(number, filled)
@@ -273,10 +273,6 @@ class FrameProcessor:
             ms={stage: round(time, 2) for stage, time in ms.items()},
         )
 
-    @property
-    def _paint_table(self) -> PaintTable:
-        return PaintTable(Paint(self.method), self.paints)
-
     def _front_of(self, frame: Frame, ms: StageTimes) -> Region | None:
         """What stands in front of a frame's face; None where nothing looks for it."""
         if self.fronts is None:
@@ -291,11 +287,11 @@ class FrameProcessor:
 
         def make() -> DrawnMattes:
             mattes = draw_mattes(shapes, frame, self.format)
-            if front is None:
-                return DrawnMattes(source, mattes, tuple(write_mattes(self.out, mattes, frame, self.format)))
-            mattes = hold_out(mattes, shapes, front, self._paint_table)
             written = write_mattes(self.out, mattes, frame, self.format)
-            return DrawnMattes(source, mattes, (*written, write_front(self.out, front, frame, self.format)))
+            if front is not None:
+                mattes = replace(mattes, front=front)
+                written.append(write_front(self.out, front, frame, self.format))
+            return DrawnMattes(source, mattes, tuple(written))
 
         source = [matte_facts(shape, frame) for shape in shapes]
         drawn, is_repeat = self.holds.draw(frame if settled.hold is None else settled.hold, source, make)

@@ -86,15 +86,12 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Mattes:
-    """A frame's mattes: each shape's own region, and the union of the seams'.
-
-    `front` is what stands in front and was held out of them, `drawn` the mattes before (None: nothing was held out).
-    """
+    """A frame's mattes: each shape's own region, the union of the seams', and what stands in front of the face, which
+    the paint leaves as it is."""
 
     regions: dict[str, Region]
     seam: Region
     front: Region = EMPTY
-    drawn: Mattes | None = None
 
     @property
     def seam_px(self) -> float:
@@ -116,10 +113,14 @@ class SeamPart:
     front: Array | None = None
 
     @property
+    def area(self) -> Array:
+        """The matte (H, W) without what stands in front."""
+        return self.matte if self.front is None else self.matte * (np.float32(1.0) - self.front)
+
+    @property
     def cover(self) -> Array:
-        """The opacity of the paint (H, W): the matte times its strength, without what stands in front."""
-        cover = self.matte * np.float32(self.paint.strength)
-        return cover if self.front is None else cover * (np.float32(1.0) - self.front)
+        """The opacity of the paint (H, W)."""
+        return self.area * np.float32(self.paint.strength)
 
     def paint_over(self, rgb: Array, model: LearnedFill | None) -> cleanplate.PaintedCrop:
         """A region (H, W, 3) with these seams painted out."""
@@ -138,9 +139,10 @@ class SeamPart:
 class Seams:
     """The region of a plate around its seams, with its top-left pixel x, y.
 
-    Scene-linear (H, W, 3), matte (H, W), and the seams' middle lines with half widths, in the region's pixels, with
-    their names. `parts` groups them by paint settings; `seen` is their visibility before painting. `held`: for each
-    seam the coverage (H, W) by what stands in front, where it is not measured; None where nothing was held out.
+    Scene-linear (H, W, 3), matte (H, W) without what stands in front, and the seams' middle lines with half widths, in
+    the region's pixels, with their names. `parts` groups them by paint settings; `seen` is their visibility before
+    painting. `held`: for each seam the coverage (H, W) by what stands in front, where it is not measured; None where
+    nothing is held out.
     """
 
     x: int
@@ -289,23 +291,24 @@ def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], pai
         if shape.role == "seam" and not shape.subtract and shape.name in mattes.regions
         for curve in seam_curves([shape], frame.number, origin=(x, y))
     }
-    curves, whole = tuple(named.values()), mattes.drawn or mattes
-    front = None if mattes.drawn is None else _clip_region(mattes.front, window)
+    curves, cover = tuple(named.values()), _clip_region(seam, window)
+    before = _clip_region(mattes.front, window)
+    front = before if before[cover > 0].any() else None
     held = tuple(front if paints.of(name).hold_out else None for name in named)
     seen = look(rgb, curves, held)
     scores = seen.scores if front is None else map(max, seen.scores, look(rgb, curves).scores)
     painted = {name: _fading(paints.of(name), score) for name, score in zip(named, scores)}
     wanted = list(dict.fromkeys(painted.values())) or [paints.every]
-    parts = [SeamPart(_clip_region(whole.seam, window), curves, wanted[0], front if wanted[0].hold_out else None)]
+    parts = [SeamPart(cover, curves, wanted[0], front if wanted[0].hold_out else None)]
     if len(wanted) > 1:
         parts = []
         for paint in wanted:
             alike = [name for name in named if painted[name] == paint]
-            matte = _clip_region(union(whole.regions[name] for name in alike), window)
+            matte = _clip_region(union(mattes.regions[name] for name in alike), window)
             own = tuple(named[name] for name in alike)
             parts.append(SeamPart(matte, own, paint, front if paint.hold_out else None))
-    cover = _clip_region(seam, window)
-    return Seams(x, y, rgb, cover, curves, tuple(parts), tuple(named), seen, held)
+    area = np.max([part.area for part in parts], axis=0)
+    return Seams(x, y, rgb, area, curves, tuple(parts), tuple(named), seen, held)
 
 
 def _fading(paint: Paint, score: float) -> Paint:

@@ -21,6 +21,10 @@ from rotopaint_ai.shapes.rasterise import EMPTY, Region
 
 Array = NDArray[Any]  # float32
 
+# What a matte covers is the seam's unless the network is surer than not: its answers from the first to the second value
+# become coverage 0 to 1. Left as they are, they keep more of hands and hair, but also stretches of seam beside these
+# (docs/research/clean-plates.md).
+DOUBT, SURE = 0.5, 0.95
 FAINT = 0.02  # coverage below it counts as nothing, above 1 - FAINT as full: there the plate stays bit for bit
 # Share of the crop below which a connected area is a false alarm: a square of a thirtieth of the crop's side. A finger
 # or a twig before a seam is connected to its hand or to the crop's edge.
@@ -51,7 +55,8 @@ def find_front(rgb: Array, origin: tuple[int, int], crop: Crop, find: FrontFinde
     pixels; coverage below FAINT is 0, above 1 - FAINT it is 1.
     """
     picture = np.ascontiguousarray(display(cut(rgb, origin, crop, find.size)), np.float32)
-    mask = without_specks(np.nan_to_num(np.asarray(find(picture[None])[0], np.float32)))
+    answer = np.nan_to_num(np.asarray(find(picture[None])[0], np.float32))
+    mask = without_specks(np.clip((answer - DOUBT) / (SURE - DOUBT), 0, 1))
     if not mask.any():
         return EMPTY
     if crop.side > SHARPENED * find.size:

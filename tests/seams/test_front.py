@@ -8,14 +8,23 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.crops import Crop, cut
-from rotopaint_ai.seams.front import FAINT, LEAST_SHARE, crop_on_plate, edge_slopes, find_front, without_specks
+from rotopaint_ai.seams.front import (
+    DOUBT,
+    FAINT,
+    LEAST_SHARE,
+    SURE,
+    crop_on_plate,
+    edge_slopes,
+    find_front,
+    without_specks,
+)
 
 Array = Any
 SIZE = 96
 
 
 class _Given:
-    """A network that answers with a given mask."""
+    """A network whose answer means a given coverage."""
 
     size = SIZE
 
@@ -24,7 +33,7 @@ class _Given:
 
     def __call__(self, crops: Array, /) -> Array:
         assert crops.shape == (1, SIZE, SIZE, 3)
-        return self.mask[None]
+        return DOUBT + (SURE - DOUBT) * self.mask[None]
 
 
 def _as_it_is(rgb: Array) -> Array:
@@ -73,9 +82,16 @@ def test_faint_coverage_is_none_and_nearly_full_is_full() -> None:
     front = find_front(rgb, (0, 0), crop, _Given(mask), _as_it_is)
     assert (front.x, front.y, front.coverage.shape) == (30, 20, (40, 45))
     assert (front.coverage[:, :40] == 1).all()
-    assert (front.coverage[:, 40:] == np.float32(0.5)).all()
+    assert front.coverage[:, 40:] == pytest.approx(0.5)
     mask[:] = np.nan
     assert find_front(rgb, (0, 0), crop, _Given(mask), _as_it_is).is_empty
+
+
+def test_what_the_network_doubts_is_not_in_front() -> None:
+    rgb = np.full((SIZE, SIZE, 3), 0.5, np.float32)
+    doubted = _Given(np.full((SIZE, SIZE), -DOUBT, np.float32))  # an answer of 0.275
+    assert doubted(rgb[None]).max() > 0.25
+    assert find_front(rgb, (0, 0), Crop(SIZE / 2, SIZE / 2, SIZE), doubted, _as_it_is).is_empty
 
 
 def test_a_front_ends_where_the_pixels_end() -> None:

@@ -23,8 +23,7 @@ from torch.nn import functional as F
 
 from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.files import replacing
-from rotopaint_ai.inference.pack import DETECTOR, FILL, find_pack
-from rotopaint_ai.inference.pack import SEGMENTATION as SEGMENTATION
+from rotopaint_ai.inference.pack import DETECTOR, FILL, SEGMENTATION, find_pack
 from rotopaint_ai.training.data.dataset import Array
 from rotopaint_ai.training.data.memory import face_bounds
 from rotopaint_ai.training.registry import Registry

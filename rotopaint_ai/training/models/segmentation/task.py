@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from rotopaint_ai.inference.pack import SEGMENTATION
 from rotopaint_ai.training.data.augment import PARTS, STRAIGHT, Geometry
 from rotopaint_ai.training.data.dataset_checks import split_samples
 from rotopaint_ai.training.models.backbone import (
-    SEGMENTATION,
     ConvNorm,
     PictureTask,
     PyramidConfig,
