@@ -21,7 +21,7 @@ from contextlib import chdir
 from pathlib import Path
 from typing import NamedTuple
 
-from rotopaint_ai.inference.pack import CARD, DETECTOR, FILL, SEAM, load_card, write_card
+from rotopaint_ai.inference.pack import CARD, DETECTOR, FILL, SEAM, SEGMENTATION, load_card, write_card
 
 NAME = "puppet"
 STAGE = (sys.executable, "-m", "rotopaint_ai.stage")
@@ -32,13 +32,15 @@ class Faces(NamedTuple):
     """A data set of faces.
 
     Its fields are the number of characters, the seed, the factor by which heads turn further than in a talking shot,
-    the side of a crop in pixels, and the number of additional pictures of each with other seams."""
+    the side of a crop in pixels, the number of additional pictures of each with other seams, and whether objects stand
+    in front of the faces."""
 
     characters: int
     seed: int
     reach: float
     size: int = 320
     looks: int = 0
+    fronts: bool = False
 
 
 class Looks(NamedTuple):
@@ -85,6 +87,8 @@ FILLS = (
     Training(15000, Looks(300, 130000, poses=2, looks=3), FILL_SETTINGS, with_earlier=True),
 )
 PLATES, PLATES_SEED, DETECTOR_STEPS = 79, 50000, 450
+FRONT_FACES = Faces(270, 170000, 1.3, size=512, looks=1, fronts=True)
+FRONT_STEPS = 11116
 
 
 class Step(NamedTuple):
@@ -115,11 +119,15 @@ def all_steps(out: Path, share: float = 1.0, changes: Sequence[str] = (), worker
     yield Step((*STAGE, "plates", str(plates), *_options(size)))
     used, words = [plates, next(iter(sets))], {"recipe": "detector", "init": init}
     yield _train(used, pack, words, DETECTOR_STEPS, share, (), pack / DETECTOR)
+    fronts = out / "faces" / str(FRONT_FACES.seed)
+    yield _face_step(fronts, FRONT_FACES, share, workers)
+    yield _train([fronts], pack, {"recipe": "segmentation", "init": init}, FRONT_STEPS, share, (), pack / SEGMENTATION)
 
 
 def _face_step(folder: Path, faces: Faces, share: float, workers: int) -> Step:
     size = {**faces._asdict(), "characters": _part(faces.characters, share), "workers": workers}
-    return Step((*STAGE, "dataset", str(folder), *_options(size)), folder / "samples.jsonl")
+    flags = ["--fronts"] if size.pop("fronts") else []
+    return Step((*STAGE, "dataset", str(folder), *_options(size), *flags), folder / "samples.jsonl")
 
 
 def _fill_steps(out: Path, pack: Path, share: float) -> Iterator[Step]:

@@ -21,10 +21,10 @@ from rotopaint_ai.shapes.rasterise import EMPTY, Region
 
 Array = NDArray[Any]  # float32
 
-# What a matte covers is the seam's unless the network is surer than not: its answers from the first to the second value
-# become coverage 0 to 1. Left as they are, they keep more of hands and hair, but also stretches of seam beside these
+# What a matte covers is the seam's until the network is sure: its answers from the first to the second value become
+# coverage 0 to 1. Lower values keep more of hands and hair, and stretches of seam beside them, too
 # (docs/research/clean-plates.md).
-DOUBT, SURE = 0.5, 0.95
+DOUBT, SURE = 0.6, 0.99
 FAINT = 0.02  # coverage below it counts as nothing, above 1 - FAINT as full: there the plate stays bit for bit
 # Share of the crop below which a connected area is a false alarm: a square of a thirtieth of the crop's side. A finger
 # or a twig before a seam is connected to its hand or to the crop's edge.

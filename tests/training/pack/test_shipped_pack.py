@@ -20,6 +20,7 @@ from rotopaint_ai.training.models.detection import task as detection
 from rotopaint_ai.training.models.fill import task as fill
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
 from rotopaint_ai.training.models.seam import task as seam
+from rotopaint_ai.training.models.segmentation import task as segmentation
 from rotopaint_ai.training.pack import train as making
 from rotopaint_ai.training.pack.network import find_network, find_task
 from rotopaint_ai.training.trainer.config import PACK, load_config
@@ -65,8 +66,8 @@ def test_every_training_is_one_that_its_recipe_knows_and_counts_steps(tmp_path: 
             else load_config(network, given["recipe"], given["set"])
         )
         assert (config.minutes, config.threads) == (None, 1)
-        assert config.steps in (62, 72, 52, 49, 20, 105, 150, 4)  # a hundredth of the number in the tables
-    assert tasks == ["pack"] * 3 + ["seam"] + ["fill"] * 4 + ["detector"]
+        assert config.steps in (62, 72, 52, 49, 20, 105, 150, 4, 111)  # a hundredth of the number in the tables
+    assert tasks == ["pack"] * 3 + ["seam"] + ["fill"] * 4 + ["detector", "segmentation"]
 
 
 def test_the_last_two_trainings_of_the_fill_learn_from_all_shots_so_far(tmp_path: Path) -> None:
@@ -111,13 +112,15 @@ def test_one_of_each_step_gives_a_pack_whose_card_names_its_command(
     time, and the networks' own tests do that."""
     monkeypatch.setenv(DONE, "1")  # this process does not restart
     monkeypatch.setattr(shipped_pack.subprocess, "run", run_here)
-    for module in (detection, fill, making, seam):
+    for module in (detection, fill, making, seam, segmentation):
         monkeypatch.setattr(module, "export_checked", copy_shipped)
-    cut: dict[str, tuple[object, ...]] = {
+    cut: dict[str, object] = {
         "FACES": (shipped_pack.FACES[0]._replace(size=160),),
         "SEAM_FACES": shipped_pack.SEAM_FACES._replace(size=160, looks=0),
+        "FRONT_FACES": shipped_pack.FRONT_FACES._replace(size=160, looks=0),
         "LANDMARKS": (Training(2000, 1, ("prior=false", "mirrored=false")),),
         "FILLS": (Training(2000, Looks(1, 30000, poses=1, looks=1)),),
+        "FRONT_STEPS": 2000,
     }
     for name, table in cut.items():
         monkeypatch.setattr(shipped_pack, name, table)
@@ -133,6 +136,7 @@ def test_one_of_each_step_gives_a_pack_whose_card_names_its_command(
     models = open_models(pack, device="cpu", threads=1)
     assert models.find_seams is not None
     assert models.fill is not None
+    assert models.find_front is not None
     assert open_detector(pack) is not None
     card = (tmp_path / "puppet" / "card.json").read_text(encoding="utf-8")
     assert str(tmp_path) not in card
