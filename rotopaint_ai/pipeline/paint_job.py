@@ -50,7 +50,7 @@ class CleanJob:
     those of the shapes. `patch`: also write the paint as a separate layer. `measures_widths`: the width of each open
     seam is measured in each frame, whatever its shape says. `strokes`: touch-up by hand, by frame. `rig`: the area
     under the mattes is a rig, and is filled completely. `find_front`: what it finds in front of the face is held out of
-    the document's mattes; rigs and external mattes stay as they are.
+    the paint over the document's seams; rigs and external mattes are painted whole.
     """
 
     out: Path

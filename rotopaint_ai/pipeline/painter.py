@@ -244,7 +244,7 @@ class Painter:
         fronts: Fronts | None = None,
     ) -> Painter:
         """`frames`: all frames that could be painted; rigs borrow pixels from those near a painted one. `fronts`: what
-        stands in front of the face, to be held out of the shapes' mattes.
+        stands in front of the face, to be held out of the paint.
 
         Raises: DocumentError where a rig has no shapes.
         """

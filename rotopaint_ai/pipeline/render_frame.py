@@ -204,7 +204,7 @@ def check_same_size(named: str, size: tuple[int, int], plate: Plate, advice: str
 def run_files(
     shapes: Iterable[str], frames: frozenset[int], format: Format, *, clean: bool, patch: bool, front: bool = False
 ) -> list[Files]:
-    """All files that a run writes for frames: mattes of these shapes, what was held out of them (`front`), clean
+    """All files that a run writes for frames: mattes of these shapes, what is held out of the paint (`front`), clean
     plates, patches, pictures for the report."""
     padding = format.padding or 4
     names = [*layer_names(shapes), "all", *([FRONT] if front else [])]
@@ -253,7 +253,7 @@ def write_mattes(out: Path, mattes: Mattes, frame: int, format: Format) -> list[
 
 
 def write_front(out: Path, front: Region, frame: int, format: Format) -> str:
-    """Write what was held out of a frame's mattes, `matte/front.<frame>.exr`; returns its path inside `out`."""
+    """Write what is held out of a frame's paint, `matte/front.<frame>.exr`; returns its path inside `out`."""
     path = format.matte_name(FRONT, frame)
     _write_layers(out / path, {"matte": front}, format)
     return path

@@ -44,7 +44,7 @@ class SeamSettings:
     over which each end narrows. `grain` is the share of grain in the paint (0 smooth, 1 as the plate). `strength` is
     the opacity of the paint (0 plate, 1 paint only). `profile`: the reach of the matte to the left and to the right of
     the seam's direction (y down) at each control point, in half widths. The width is even where the profile is empty or
-    has another number of points than the seam. `hold_out`: what stands in front of the seam is held out of its matte.
+    has another number of points than the seam. `hold_out`: what stands in front of the seam is held out of its paint.
     """
 
     width_px: float | None = None

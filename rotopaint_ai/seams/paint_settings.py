@@ -16,7 +16,7 @@ from rotopaint_ai.value_checks import check
 class Paint:
     """One seam's paint: method, the share of its grain that remains (0: smooth), and the opacity of the paint.
 
-    `hold_out`: what stands in front of the seam is held out of its matte.
+    `hold_out`: what stands in front of the seam is held out of its paint.
     """
 
     method: str = fills.DEFAULT

@@ -171,7 +171,7 @@ class SeamTab(QWidget):
         self.strength = number_box(0.0, 100.0, " %", "How much of the paint shows: 0 is the plate", 10)
         self.hold_out = QCheckBox("&Hold out what stands in front")
         self.hold_out.setToolTip(
-            "The pack's network keeps hands, props and hair out of the seam's matte; see front in matte"
+            "A hand, a prop or hair before the seam stays as it is on the plate; a run writes it as matte/front"
         )
         self.reset = QPushButton("Back to the model's")
         self.reset.setToolTip("Width, feather, taper and paint as the model proposes them")
