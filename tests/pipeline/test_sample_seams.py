@@ -15,6 +15,7 @@ import pytest
 from rotopaint_ai.exchange import document
 from rotopaint_ai.inference.sample import CROP_FILE, find_sample, read_crops
 from rotopaint_ai.jobs import Cancel, Event, RunJob
+from rotopaint_ai.landmarks import shared_marks
 from rotopaint_ai.pipeline import shot_seams, shot_widths
 from rotopaint_ai.pipeline.record_store import FRAMES as FRAMES_DONE
 from rotopaint_ai.pipeline.record_store import SETTLED, TRACKED, FrameRecord, read_journal
@@ -57,6 +58,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("whole")
     run(job(out), lambda event: None, Cancel())
     return out
+
+
+@pytest.fixture
+def few_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Marks that holds share, few enough for a test; what they give is measured by `benchmarks/keys.py`."""
+    monkeypatch.setattr(shared_marks, "MOST", 200)
+    monkeypatch.setattr(shared_marks, "FACE_PX", 280)
 
 
 def test_every_end_of_every_frame_lies_near_the_true_one(whole: Path, truth: RotoDocument) -> None:
@@ -105,6 +113,7 @@ def test_a_run_in_tasks_and_a_resumed_one_have_the_same_ends(whole: Path, tmp_pa
     assert not [event for event in reported if event.kind == "frame"]
 
 
+@pytest.mark.usefixtures("few_marks")
 def test_what_people_keyed_never_moves(whole: Path, truth: RotoDocument, tmp_path: Path) -> None:
     """A person keyed one frame wrongly: the key stays, and the models' predictions there are kept beside it."""
     found = document.read(whole / "shapes.roto.json")
@@ -129,6 +138,7 @@ def test_what_people_keyed_never_moves(whole: Path, truth: RotoDocument, tmp_pat
     assert end_distances(after.predicted, truth, "seam_right")[:, 1].max() < LOWER_PX
 
 
+@pytest.mark.usefixtures("few_marks")
 def test_keys_that_come_later_leave_landmarks_where_a_new_run_has_them(whole: Path, tmp_path: Path) -> None:
     """A resumed run moves landmarks from where they were detected, not from where the first run moved them."""
     found = document.read(whole / "shapes.roto.json")
