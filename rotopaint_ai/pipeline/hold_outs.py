@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from math import ceil, floor
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ai.plates.plate_window import Area
 from rotopaint_ai.seams.front import FrontFinder, cut_region, find_front
+from rotopaint_ai.seams.matte import seam_curves
+from rotopaint_ai.seams.ribbon import WideCurve
 from rotopaint_ai.shapes.rasterise import EMPTY, Region
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape, hold_starts
 
@@ -27,6 +30,19 @@ KEPT = 16  # fronts in memory; a front is cut to what stands there, and mostly e
 LEAST_MARKS = 3  # visible landmarks that still make a face
 REACH = 2.0  # sides of the landmarks' box within which seams belong to the same face
 _TAPS = 5.0  # pixels of the network around its crop that cutting it reads
+
+
+class Place(NamedTuple):
+    """Where the network looks in a frame: the face's crop, and the seams (lines and half widths) in plate space."""
+
+    crop: Crop
+    seams: Sequence[WideCurve]
+
+
+def place_of(marks: Sequence[Sequence[float] | None], shapes: Sequence[RotoShape], frame: int) -> Place | None:
+    """Where the network looks in a frame with these landmarks and shapes; None where they show no face or seam."""
+    crop, seams = face_crop(marks, shapes, frame), seam_curves([each for each in shapes if not each.subtract], frame)
+    return Place(crop, seams) if crop is not None and seams else None
 
 
 def face_crop(marks: Sequence[Sequence[float] | None], shapes: Iterable[RotoShape], frame: int) -> Crop | None:
@@ -49,18 +65,18 @@ def face_crop(marks: Sequence[Sequence[float] | None], shapes: Iterable[RotoShap
 class Fronts:
     """What stands in front of the face in the exposures of a plate, each looked at once; thread-safe.
 
-    `crop_at`: the face's crop at a frame, None where it shows no face. `exposure_of`: the first frame of the exposure
-    that a frame shows.
+    `place_at`: where the network looks in a frame, None where it does not. `exposure_of`: the first frame of the
+    exposure that a frame shows.
     """
 
     def __init__(
         self,
         plate: Plate,
         find: FrontFinder,
-        crop_at: Callable[[int], Crop | None],
+        place_at: Callable[[int], Place | None],
         exposure_of: Callable[[int], int],
     ) -> None:
-        self._plate, self._find, self._crop_at, self._exposure_of = plate, find, crop_at, exposure_of
+        self._plate, self._find, self._place_at, self._exposure_of = plate, find, place_at, exposure_of
         self._memo: FrameMemo[Region] = FrameMemo(self._read_front, kept=KEPT)
 
     @classmethod
@@ -73,10 +89,10 @@ class Fronts:
         found = {f: row for f, row in rows.items() if f in on_plate and any(m and m.expected_error_px for m in row)}
         starts = hold_starts(found)
 
-        def crop_at(frame: int) -> Crop | None:
-            return face_crop(rows[frame], document.shapes, frame) if frame in rows else None
+        def place_at(frame: int) -> Place | None:
+            return place_of(rows[frame], document.shapes, frame) if frame in rows else None
 
-        return cls(plate, find, crop_at, lambda frame: starts.get(frame, frame))
+        return cls(plate, find, place_at, lambda frame: starts.get(frame, frame))
 
     def at(self, frame: Frame) -> Region:
         """Coverage by what stands in front of the face, in the first frame of the exposure that a frame shows.
@@ -91,8 +107,8 @@ class Fronts:
 
     def area_at(self, number: int) -> Area | None:
         """The area of a frame that is read for its front; None where it shows no face, or repeats another frame."""
-        crop = self._crop_at(number) if self._exposure_of(number) == number else None
-        return None if crop is None else self._area(crop)
+        place = self._place_at(number) if self._exposure_of(number) == number else None
+        return None if place is None else self._area(place.crop)
 
     def _area(self, crop: Crop) -> Area:
         half = crop.side / 2 + ceil(_TAPS * max(1.0, crop.side / self._find.size))
@@ -102,12 +118,12 @@ class Fronts:
         return self._front_of(self._plate.read(number, keep_native=False, near=self.area_at(number)))
 
     def _front_of(self, frame: Frame) -> Region:
-        crop = self._crop_at(frame.number)
-        if crop is None:
+        place = self._place_at(frame.number)
+        if place is None:
             return EMPTY
-        left, top, right, bottom = map(int, self._area(crop))
+        left, top, right, bottom = map(int, self._area(place.crop))
         rgb, origin = frame.region(left, top, right - left, bottom - top)
         if rgb.size == 0:
             return EMPTY
-        front = find_front(rgb, origin, crop, self._find, to_display)
+        front = find_front(rgb, origin, place.crop, place.seams, self._find, to_display)
         return cut_region(front, (0, 0), (frame.height, frame.width))

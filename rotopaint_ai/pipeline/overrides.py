@@ -15,10 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rotopaint_ai.crops import Crop
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import StageTimes
-from rotopaint_ai.pipeline.hold_outs import face_crop
+from rotopaint_ai.pipeline.hold_outs import Place, place_of
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, TrackedFrame, matte_facts
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile
 from rotopaint_ai.plates.plate import Frame
@@ -276,10 +275,10 @@ class OverridingProcessor:
             carried=tuple(settled.predicted),
         )
 
-    def face_crop(self, frame: int, settled: TrackedFrame) -> Crop | None:
-        """The crop in which something in front of a frame's face is looked for."""
+    def place_of(self, frame: int, settled: TrackedFrame) -> Place | None:
+        """Where something in front of a frame's seams is looked for."""
         own, inner = self._with_edits(frame, settled)
-        return face_crop(own.landmarks, inner.shapes_of(frame, own), frame)
+        return place_of(own.landmarks, inner.shapes_of(frame, own), frame)
 
     def _with_edits(self, frame: int, settled: TrackedFrame) -> tuple[TrackedFrame, FrameProcessor]:
         inner = replace(self.inner, by_hand=partial(self.work.shapes_by_hand, sheet=self.inner.sheet))

@@ -37,7 +37,7 @@ from rotopaint_ai.pipeline.executor import (
     save_snapshot,
 )
 from rotopaint_ai.pipeline.face_tracker import FaceTracker
-from rotopaint_ai.pipeline.hold_outs import Fronts
+from rotopaint_ai.pipeline.hold_outs import Fronts, Place
 from rotopaint_ai.pipeline.manifest import choose_pictured
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
 from rotopaint_ai.pipeline.plan import Plan, frame_event, tracked_event
@@ -266,15 +266,15 @@ def _fronts_of(processor: OverridingProcessor, known: FrameMemo[FrameRecord]) ->
     if inner.find_front is None:
         return None
 
-    def crop_at(frame: int) -> Crop | None:
+    def place_at(frame: int) -> Place | None:
         record = known.at(frame)
-        return None if record.crop is None else processor.face_crop(frame, TrackedFrame.of(record))
+        return None if record.crop is None else processor.place_of(frame, TrackedFrame.of(record))
 
     def exposure_of(frame: int) -> int:
         hold = known.at(frame).hold
         return frame if hold is None else hold
 
-    return Fronts(inner.plate, inner.find_front, crop_at, exposure_of)
+    return Fronts(inner.plate, inner.find_front, place_at, exposure_of)
 
 
 def _seam_area(record: FrameRecord, processor: OverridingProcessor) -> Area | None:

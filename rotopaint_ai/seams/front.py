@@ -8,7 +8,8 @@ is flat.
 
 from __future__ import annotations
 
-from math import ceil, floor
+from collections.abc import Sequence
+from math import ceil
 from typing import Any, Protocol
 
 import cv2
@@ -17,9 +18,11 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.crops import Crop, cut
 from rotopaint_ai.landmarks.detect import Display
+from rotopaint_ai.seams.ribbon import WideCurve
 from rotopaint_ai.shapes.rasterise import EMPTY, Region
 
 Array = NDArray[Any]  # float32
+Window = tuple[int, int, int, int]  # x0, y0, x1, y1
 
 # What a matte covers is the seam's until the network is sure: its answers from the first to the second value become
 # coverage 0 to 1. Lower values keep more of hands and hair, and stretches of seam beside them, too
@@ -34,6 +37,7 @@ SHARPENED = 1.5  # plate pixels for each pixel of the network above which edges 
 # to 0.2, grain 0.01 and 0.02, four plate pixels for each of the network's) sharp edges came 1.4 to 2 times closer at a
 # contrast of 0.2, and soft ones were no worse. A radius of 2 or 3 pixels sharpens no better and follows the grain.
 _FLAT = 1e-3
+NEAR_PX = 12  # plate pixels beside a seam at which something in front still matters: to its paint, and to its measure
 _RADIUS = 1  # in the network's pixels
 
 
@@ -48,22 +52,48 @@ class FrontFinder(Protocol):
         """Coverage by what stands in front of the face."""
 
 
-def find_front(rgb: Array, origin: tuple[int, int], crop: Crop, find: FrontFinder, display: Display) -> Region:
-    """Coverage 0..1 by what stands in front of a face, in plate space; empty where nothing does.
+def find_front(
+    rgb: Array,
+    origin: tuple[int, int],
+    crop: Crop,
+    seams: Sequence[WideCurve],
+    find: FrontFinder,
+    display: Display,
+) -> Region:
+    """Coverage 0..1 by what stands in front of a face where that is near its seams, in plate space; else empty.
 
-    rgb: scene-linear (H, W, 3) with its top-left pixel at `origin`, around the face's crop. The region is cut to these
-    pixels; coverage below FAINT is 0, above 1 - FAINT it is 1.
+    rgb: scene-linear (H, W, 3) with its top-left pixel at `origin`, around the face's crop. seams: in plate space. The
+    region is cut to these pixels and to the surroundings of what covers a seam; coverage below FAINT is 0, above
+    1 - FAINT it is 1.
     """
     picture = np.ascontiguousarray(display(cut(rgb, origin, crop, find.size)), np.float32)
     answer = np.nan_to_num(np.asarray(find(picture[None])[0], np.float32))
     mask = without_specks(np.clip((answer - DOUBT) / (SURE - DOUBT), 0, 1))
-    if not mask.any():
+    window = covered_window(mask, crop, seams)
+    if window is None:
         return EMPTY
     if crop.side > SHARPENED * find.size:
-        front = _sharpen(mask, picture, crop, rgb, origin, display)
+        front = _sharpen(mask, picture, crop, window, rgb, origin, display)
     else:
-        front = cut_region(crop_on_plate(mask, crop), origin, rgb.shape)
+        front = cut_region(crop_on_plate(mask, crop, window), origin, rgb.shape)
     return _trimmed(Region(front.x, front.y, _snapped(front.coverage)))
+
+
+def covered_window(mask: Array, crop: Crop, seams: Sequence[WideCurve]) -> Window | None:
+    """The plate pixels x0, y0, x1, y1 around what a crop's mask (S, S) shows near seams; None where it shows nothing
+    there. With most frames nothing does, and bringing a mask to the plate costs more than the network."""
+    side, near = len(mask), np.zeros(mask.shape, np.uint8)
+    scale = side / crop.side
+    for line, half in seams:
+        points = np.round((crop.to_crop(line, side) - 0.5) * 16).astype(np.int32)
+        cv2.polylines(near, [points], False, 1, max(1, ceil(2 * (half + NEAR_PX) * scale)), shift=4)
+    rows, columns = np.nonzero(near * (mask > 0))
+    if not len(rows):
+        return None
+    low, high = (np.array([f(columns), f(rows)]) for f in (np.min, np.max))
+    x0, y0 = np.floor(crop.to_plate(low - 1, side)).astype(int)
+    x1, y1 = np.ceil(crop.to_plate(high + 2, side)).astype(int)
+    return int(x0), int(y0), int(x1), int(y1)
 
 
 def without_specks(mask: Array) -> Array:
@@ -74,32 +104,36 @@ def without_specks(mask: Array) -> Array:
     return np.asarray(np.where(covered[labels] >= LEAST_SHARE * mask.size, kept, np.float32(0)), np.float32)
 
 
-def crop_on_plate(mask: Array, crop: Crop) -> Region:
-    """A crop's mask (S, S) or planes (S, S, C) on whole plate pixels, averaged where the plate is coarser.
+def crop_on_plate(mask: Array, crop: Crop, window: Window) -> Region:
+    """A window of a crop's mask (S, S) or planes (S, S, C) on the plate, averaged where the plate is coarser.
 
     The crop is the picture here, and a square of plate pixels is cut from it.
     """
-    x, y = floor(crop.x - crop.side / 2), floor(crop.y - crop.side / 2)
-    side = ceil(crop.side) + 1
+    x, y, right, bottom = window
+    side = max(right - x, bottom - y)
     centre = crop.to_crop((x + side / 2, y + side / 2), len(mask))
     square = Crop(float(centre[0]), float(centre[1]), side * len(mask) / crop.side)
-    return Region(x, y, cut(mask, (0, 0), square, side))
+    return Region(x, y, cut(mask, (0, 0), square, side)[: bottom - y, : right - x])
 
 
-def _sharpen(mask: Array, picture: Array, crop: Crop, rgb: Array, origin: tuple[int, int], display: Display) -> Region:
-    """A mask on the plate, with the plate's detail added at its edges."""
-    guide = _grey(picture)
-    planes = cut_region(crop_on_plate(np.dstack((mask, guide, edge_slopes(mask, guide))), crop), origin, rgb.shape)
-    rows, columns = planes.coverage.shape[:2]
-    x, y = planes.x - origin[0], planes.y - origin[1]
-    coarse, smooth, slopes = cv2.split(planes.coverage)
-    detail = _grey(display(rgb[y : y + rows, x : x + columns])) - smooth
-    return Region(planes.x, planes.y, np.asarray(cv2.multiply(detail, slopes) + coarse, np.float32))
-
-
-def _grey(picture: Array) -> Array:
-    """The mean of a picture's colours (H, W)."""
-    return np.asarray(cv2.transform(np.ascontiguousarray(picture), np.full((1, 3), 1 / 3)))
+def _sharpen(
+    mask: Array,
+    picture: Array,
+    crop: Crop,
+    window: Window,
+    rgb: Array,
+    origin: tuple[int, int],
+    display: Display,
+) -> Region:
+    """A window of a mask on the plate, with the plate's detail added at its edges."""
+    guide = picture.mean(axis=2)
+    planes = np.dstack((mask, guide, edge_slopes(mask, guide)))
+    found = cut_region(crop_on_plate(planes, crop, window), origin, rgb.shape)
+    rows, columns = found.coverage.shape[:2]
+    x, y = found.x - origin[0], found.y - origin[1]
+    detail = display(rgb[y : y + rows, x : x + columns]).mean(axis=2) - found.coverage[..., 1]
+    sharp = found.coverage[..., 0] + found.coverage[..., 2] * detail
+    return Region(found.x, found.y, np.asarray(np.clip(sharp, 0, 1), np.float32))
 
 
 def edge_slopes(mask: Array, guide: Array) -> Array:

@@ -270,7 +270,11 @@ def test_landmarks_that_a_person_copied_to_every_frame_make_no_hold(
         for error, is_hold in ((0.0, False), (0.3, True)):
             row = tuple(roto_json.Landmark(cx + dx * radius, cy + dy * radius, error) for dx, dy in puppet.OFFSETS)
             marks = LandmarkKeys(puppet.NAMES, {1001: row, 1002: row})
-            fronts = Fronts.of_document(plate, RotoDocument(WIDTH, HEIGHT, 1001, 1002, landmarks=marks), find)
+            seam = RotoShape(
+                "seam", False, "seam", {1001: Key((ControlPoint(0, cy), ControlPoint(WIDTH, cy)))}, width_px=80
+            )
+            document = RotoDocument(WIDTH, HEIGHT, 1001, 1002, landmarks=marks, shapes=(seam,))
+            fronts = Fronts.of_document(plate, document, find)
             assert not fronts.at(plate.read(1001)).is_empty
             assert fronts.at(plate.read(1002)).is_empty is not is_hold
 
