@@ -32,17 +32,17 @@ REACH = 2.0  # sides of the landmarks' box within which seams belong to the same
 _TAPS = 5.0  # pixels of the network around its crop that cutting it reads
 
 
-class Place(NamedTuple):
+class FrontPlace(NamedTuple):
     """Where the network looks in a frame: the face's crop, and the seams (lines and half widths) in plate space."""
 
     crop: Crop
     seams: Sequence[WideCurve]
 
 
-def place_of(marks: Sequence[Sequence[float] | None], shapes: Sequence[RotoShape], frame: int) -> Place | None:
+def place_of(marks: Sequence[Sequence[float] | None], shapes: Sequence[RotoShape], frame: int) -> FrontPlace | None:
     """Where the network looks in a frame with these landmarks and shapes; None where they show no face or seam."""
     crop, seams = face_crop(marks, shapes, frame), seam_curves([each for each in shapes if not each.subtract], frame)
-    return Place(crop, seams) if crop is not None and seams else None
+    return FrontPlace(crop, seams) if crop is not None and seams else None
 
 
 def face_crop(marks: Sequence[Sequence[float] | None], shapes: Iterable[RotoShape], frame: int) -> Crop | None:
@@ -73,7 +73,7 @@ class Fronts:
         self,
         plate: Plate,
         find: FrontFinder,
-        place_at: Callable[[int], Place | None],
+        place_at: Callable[[int], FrontPlace | None],
         exposure_of: Callable[[int], int],
     ) -> None:
         self._plate, self._find, self._place_at, self._exposure_of = plate, find, place_at, exposure_of
@@ -89,7 +89,7 @@ class Fronts:
         found = {f: row for f, row in rows.items() if f in on_plate and any(m and m.expected_error_px for m in row)}
         starts = hold_starts(found)
 
-        def place_at(frame: int) -> Place | None:
+        def place_at(frame: int) -> FrontPlace | None:
             return place_of(rows[frame], document.shapes, frame) if frame in rows else None
 
         return cls(plate, find, place_at, lambda frame: starts.get(frame, frame))

@@ -17,7 +17,7 @@ from typing import Any
 
 from rotopaint_ai.jobs import RunJob
 from rotopaint_ai.pipeline.executor import StageTimes
-from rotopaint_ai.pipeline.hold_outs import Place, place_of
+from rotopaint_ai.pipeline.hold_outs import FrontPlace, place_of
 from rotopaint_ai.pipeline.process_frame import FrameProcessor, TrackedFrame, matte_facts
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow, SourceFile
 from rotopaint_ai.plates.plate import Frame
@@ -275,7 +275,7 @@ class OverridingProcessor:
             carried=tuple(settled.predicted),
         )
 
-    def place_of(self, frame: int, settled: TrackedFrame) -> Place | None:
+    def place_of(self, frame: int, settled: TrackedFrame) -> FrontPlace | None:
         """Where something in front of a frame's seams is looked for."""
         own, inner = self._with_edits(frame, settled)
         return place_of(own.landmarks, inner.shapes_of(frame, own), frame)

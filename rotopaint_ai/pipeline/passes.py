@@ -37,7 +37,7 @@ from rotopaint_ai.pipeline.executor import (
     save_snapshot,
 )
 from rotopaint_ai.pipeline.face_tracker import FaceTracker
-from rotopaint_ai.pipeline.hold_outs import Fronts, Place
+from rotopaint_ai.pipeline.hold_outs import FrontPlace, Fronts
 from rotopaint_ai.pipeline.manifest import choose_pictured
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
 from rotopaint_ai.pipeline.plan import Plan, frame_event, tracked_event
@@ -266,7 +266,7 @@ def _fronts_of(processor: OverridingProcessor, known: FrameMemo[FrameRecord]) ->
     if inner.find_front is None:
         return None
 
-    def place_at(frame: int) -> Place | None:
+    def place_at(frame: int) -> FrontPlace | None:
         record = known.at(frame)
         return None if record.crop is None else processor.place_of(frame, TrackedFrame.of(record))
 
