@@ -15,7 +15,7 @@
                     1.3 times the boxes, `keypoints` [N,F,5,2]: right and left pupil, tip of the nose, ends of the mouth
     matte.onnx      optional: `crop` float32 [N,S,S,3] display-referred RGB 0..1, S fixed, cut around the landmarks with
                     CROP_MARGIN -> `front` [N,S,S]: coverage 0..1 by what stands in front of the face, such as a hand, a
-                    prop, hair or a hat (seams/front.py); other outputs, `skin` and `edge` of ours, are not used
+                    prop, hair or a hat (seams/front.py); other outputs, `skin` and `edges` of ours, are not used
     card.json       input size, crop margin, colour, training, metrics, licence and the SHA-256 of each file
 
 Training writes the card with `write_card`. `load_pack` refuses a pack that does not fit its card.
@@ -312,7 +312,7 @@ def check_front_signature(signature: Signature, where: str) -> None:
     except PackError as error:
         raise PackError(
             f"{error}; the network is of another version of the product: train it again, or take it out of the pack "
-            "(rotopaint train SHOTS --recipe segmentation --out PACK)"
+            "(rotopaint train FRONTS --recipe segmentation --out PACK)"
         ) from error
 
 

@@ -1,6 +1,6 @@
-"""`rotopaint train SHOTS... --recipe segmentation --out PACK`: trains the segmentation network and puts it into a pack.
+"""`rotopaint train FRONTS --recipe segmentation --out PACK`: trains the segmentation network and puts it into a pack.
 
-python -m rotopaint_ai.stage dataset FRONTS --characters 320 --seed 170000 --size 512 --reach 1.3 --looks 1 --fronts
+python -m rotopaint_ai.stage dataset FRONTS --characters 270 --seed 170000 --size 512 --reach 1.3 --looks 1 --fronts
 rotopaint train FRONTS --recipe segmentation --out PACK
 """
 

@@ -61,18 +61,23 @@ def _views(folder: Path) -> Iterator[SegmentationView]:
     for row, sample in enumerate(data.samples):
         marks = data.truth.landmarks[row]
         marks = marks[np.isfinite(marks).all(axis=1)]
-        classes = np.stack([_read_cover((folder / sample.image).with_suffix(f".{name}.png")) for name in CLASSES], 2)
+        size, place = (sample.height, sample.width), folder / sample.image
+        classes = np.stack([_read_cover(place.with_suffix(f".{name}.png"), size) for name in CLASSES], 2)
         if len(marks) >= _LEAST_LANDMARKS:
             yield _crop_to_face(data.picture(row), classes, marks, sample.image, sample.split)
 
 
-def _read_cover(path: Path) -> Array:
+def _read_cover(path: Path, size: tuple[int, int]) -> Array:
+    """Coverage (H, W) 0..255 of a picture of this size."""
     cover = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE)
     if cover is None:
         raise TrainingError(
             f"{path}: cannot be read; wanted what covers the face, as `python -m rotopaint_ai.stage dataset FOLDER "
             "--fronts` writes it"
         )
+    if cover.shape != size:
+        got, wanted = (f"{shape[1]}x{shape[0]}" for shape in (cover.shape, size))
+        raise TrainingError(f"{path}: is {got}, its picture {wanted}; make the data set again")
     return cover
 
 

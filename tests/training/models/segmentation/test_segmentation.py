@@ -165,6 +165,11 @@ def test_a_training_writes_a_file_that_says_what_the_network_says(tmp_path: Path
 def test_wrong_sources_are_reported(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match=r"front\.png: cannot be read; wanted what covers the face"):
         read_views([write_faces(tmp_path / "a")])
+    folder = _covered_faces(tmp_path / "b")
+    small = next(folder.glob("images/*.skin.png"))
+    cv2.imwrite(str(small), np.zeros((50, 60), np.uint8))
+    with pytest.raises(TrainingError, match=r"skin\.png: is 60x50, its picture 96x96; make the data set again"):
+        read_views([folder])
     with pytest.raises(UsageError, match="input_size: wanted a multiple of 32"):
         SegmentationConfig(input_size=500)
 
