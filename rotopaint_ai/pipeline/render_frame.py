@@ -292,8 +292,7 @@ def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], pai
         for curve in seam_curves([shape], frame.number, origin=(x, y))
     }
     curves, cover = tuple(named.values()), _clip_region(seam, window)
-    before = _clip_region(mattes.front, window)
-    front = before if before[cover > 0].any() else None
+    front = _front_over(cover, mattes.front, window)
     held = tuple(front if paints.of(name).hold_out else None for name in named)
     seen = look(rgb, curves, held)
     scores = seen.scores if front is None else map(max, seen.scores, look(rgb, curves).scores)
@@ -307,8 +306,16 @@ def look_at_seams(frame: Frame, mattes: Mattes, shapes: Sequence[RotoShape], pai
             matte = _clip_region(union(mattes.regions[name] for name in alike), window)
             own = tuple(named[name] for name in alike)
             parts.append(SeamPart(matte, own, paint, front if paint.hold_out else None))
-    area = np.max([part.area for part in parts], axis=0)
+    area = cover if front is None else np.max([part.area for part in parts], axis=0)
     return Seams(x, y, rgb, area, curves, tuple(parts), tuple(named), seen, held)
+
+
+def _front_over(cover: Array, front: Region, window: Region) -> Array | None:
+    """Coverage (H, W) of a window by what stands in front; None where it covers none of the mattes (H, W)."""
+    if front.is_empty:
+        return None
+    before = _clip_region(front, window)
+    return before if before[cover > 0].any() else None
 
 
 def _fading(paint: Paint, score: float) -> Paint:

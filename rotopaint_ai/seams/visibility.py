@@ -130,10 +130,11 @@ class _Band:
     @classmethod
     def of(cls, tone: Array, line: NDArray[np.floating], half: float, front: Array | None) -> _Band:
         reach = int(np.ceil(half)) + _BAND + 2
-        profile_TS, inside_TS = profiles(tone, resample(line), reach)
+        points = resample(line)
+        profile_TS, inside_TS = profiles(tone, points, reach)
         whole_S = np.asarray(inside_TS.all(0))
         if front is not None:
-            whole_S &= profiles(front, resample(line), reach)[0].max(0) < _HIDDEN
+            whole_S &= profiles(front, points, reach)[0].max(0) < _HIDDEN
         return cls(profile_TS, whole_S, half, reach)
 
     def bending(self, *, lasting: bool = False) -> tuple[float, float, int] | None:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from rotopaint_ai.stage.face import FaceSurface
 from rotopaint_ai.stage.face_paint import noise
 from rotopaint_ai.stage.mesh import Mesh, ball, from_grid, lathe, tubes
+from rotopaint_ai.stage.puppet import Pose, head_rotation
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
@@ -29,10 +30,9 @@ def draw_objects(face: FaceSurface, rng: Rng) -> list[Mesh]:
     """None, one or two objects in front of a face."""
     if rng.random() < _NONE:
         return []
-    names = list(_SHARES)
-    shares = np.array(list(_SHARES.values()))
-    kinds = rng.choice(len(names), 1 + (rng.random() < _TWO), p=shares / shares.sum())
-    return [mesh for kind in kinds for mesh in names[kind](face, rng)]
+    kinds, shares = list(_SHARES), np.array(list(_SHARES.values()))
+    drawn = rng.choice(len(kinds), 1 + (rng.random() < _TWO), p=shares / shares.sum())
+    return [mesh for kind in drawn for mesh in kinds[kind](face, rng)]
 
 
 def _before(face: FaceSurface, rng: Rng, *, least: float = 0.1, most: float = 0.7) -> Array:
@@ -44,15 +44,12 @@ def _before(face: FaceSurface, rng: Rng, *, least: float = 0.1, most: float = 0.
 def _turn(rng: Rng, tilt: float) -> Array:
     """A rotation (3, 3): any angle in the picture, then tilted by angles of standard deviation `tilt`."""
     angle = rng.uniform(0, 2 * np.pi)
-    c, s = np.cos(angle), np.sin(angle)
-    flat = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]])
-    return np.asarray(_tilted(*rng.normal(0, tilt, 2)) @ flat)
+    return _tilt(rng, tilt) @ head_rotation(Pose(roll=angle))
 
 
-def _tilted(x: float, y: float) -> Array:
-    cx, sx, cy, sy = np.cos(x), np.sin(x), np.cos(y), np.sin(y)
-    turned = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
-    return np.asarray(turned @ np.array([[1, 0, 0], [0, cx, -sx], [0, sx, cx]]))
+def _tilt(rng: Rng, tilt: float) -> Array:
+    pitch, yaw = rng.normal(0, tilt, 2)
+    return head_rotation(Pose(yaw, pitch))
 
 
 def _any_colour(rng: Rng) -> Array:
@@ -151,7 +148,7 @@ def _mug(face: FaceSurface, rng: Rng) -> list[Mesh]:
     )
     colour = _any_colour(rng)
     made = [_painted(mesh, colour, rng, uneven=rng.uniform(0, 0.2)) for mesh in parts]
-    return _placed(made, _tilted(*rng.normal(0, 0.5, 2)) @ _turn(rng, 0.2), _before(face, rng, least=0.4, most=1.0))
+    return _placed(made, _tilt(rng, 0.5) @ _turn(rng, 0.2), _before(face, rng, least=0.4, most=1.0))
 
 
 def _walk(rng: Rng, start: Array, way: Array, k: int, *, crooked: float) -> Array:

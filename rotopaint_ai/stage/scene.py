@@ -232,10 +232,11 @@ def render_fronts(
     skin, placed = _painted_face(build, texture), [mesh.moved(*place(pose)) for mesh in objects]
     held = _see(build, pose, studio, camera, hidden=False, texture=skin, rig=placed)
     free = _see(build, pose, studio, camera, hidden=False, texture=skin) if defocus_px and objects else None
+    of_objects = _objects_of(held) if free is not None else None  # no look of the seam changes them
     for look in looks:
         layers = _layers_of(held, look)
-        if free is not None:
-            layers = _defocused(layers, _layers_of(free, look), _objects_of(held, look), defocus_px)
+        if free is not None and of_objects is not None:
+            layers = _defocused(layers, _layers_of(free, look), of_objects, defocus_px)
         landmarks, shapes = _true_shapes(held.face, camera, held.view, 2 * look.reach * camera.scale)
         plate = held.expose(layers.light, layers.alpha, grain_seed)
         yield StageFrame(plate, plate, layers.seam, landmarks, shapes, front=layers.front, skin=layers.skin)
@@ -268,10 +269,10 @@ def _layers_of(seen: _VisibleCharacter, look: SeamStyle) -> _Layers:
     return _Layers(*seen.cut_out(carved), *map(seen.coverage, (seam, front, skin)))
 
 
-def _objects_of(seen: _VisibleCharacter, look: SeamStyle) -> tuple[F32, F32]:
+def _objects_of(seen: _VisibleCharacter) -> tuple[F32, F32]:
     """The objects in front alone: premultiplied light (H, W, 3) and coverage (H, W)."""
     of_objects = (seen.names == OBJECT).astype(np.float32)
-    light = shade(_carve_look(seen, look)[0], seen.towards, seen.studio) * of_objects[:, None]
+    light = shade(seen.surfaces, seen.towards, seen.studio) * of_objects[:, None]
     return seen.coverage(light), seen.coverage(of_objects)
 
 
