@@ -91,7 +91,8 @@ class Executor:
     """The stages of a run. `read` and `finish` are called from several threads, the others from the calling one.
 
     `read` gets the area of a frame that the tracker will probably use. `is_finished` names frames that an earlier
-    process has finished; `keep` is called with a snapshot after every frame that went through the tracker.
+    process has finished; `keep` is called with a snapshot after every frame that went through the tracker. `prepare`
+    does after reading what several frames would wait for.
     """
 
     read: Callable[[int, Area | None], Frame]
@@ -100,6 +101,7 @@ class Executor:
     is_finished: Callable[[int], bool]
     keep: Callable[[Snapshot], None]
     threads: int
+    prepare: Callable[[Frame, dict[str, float]], None] | None = None
     _near: Area | None = None
     _waiting: dict[int, FrameInFlight] = field(default_factory=dict)
     _finishing: deque[tuple[int, Known, Future[FrameRecord]]] = field(default_factory=deque)
@@ -141,9 +143,10 @@ class Executor:
         yield from self._finished_records(0)
 
     def _reads(self, pool: ThreadPoolExecutor, frames: Sequence[int]) -> Iterator[FrameInFlight]:
-        """Frames in order, read ahead by as many as there are threads."""
+        """Frames in order, read ahead by twice as many as there are threads: repeated exposures are tracked at once."""
         numbers = iter(frames)
-        ahead = deque(pool.submit(self._read_ahead, number, self._near) for number in islice(numbers, self.threads))
+        first = islice(numbers, 2 * self.threads)
+        ahead = deque(pool.submit(self._read_ahead, number, self._near) for number in first)
         while ahead:
             read = ahead.popleft().result()
             ahead.extend(pool.submit(self._read_ahead, number, self._near) for number in islice(numbers, 1))
@@ -156,6 +159,8 @@ class Executor:
                 read.frame = self.read(number, near)
             except PlateError as error:
                 read.error = error
+        if self.prepare is not None and read.frame is not None:
+            self.prepare(read.frame, read.ms)
         return read
 
     def _track_frame(self, tracker: Tracker, read: FrameInFlight) -> SettledFrames:

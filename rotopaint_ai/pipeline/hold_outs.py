@@ -105,9 +105,13 @@ class Fronts:
                 return self._memo.at(exposure)
         return self._memo.at(frame.number, partial(self._front_of, frame))
 
+    def is_new(self, number: int) -> bool:
+        """Whether a frame is the first of its exposure."""
+        return self._exposure_of(number) == number
+
     def area_at(self, number: int) -> Area | None:
         """The area of a frame that is read for its front; None where it shows no face, or repeats another frame."""
-        place = self._place_at(number) if self._exposure_of(number) == number else None
+        place = self._place_at(number) if self.is_new(number) else None
         return None if place is None else self._area(place.crop)
 
     def _area(self, crop: Crop) -> Area:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from rotopaint_ai.pipeline.executor import (
     load_snapshot,
     make_progress,
     save_snapshot,
+    time_stage,
 )
 from rotopaint_ai.pipeline.face_tracker import FaceTracker
 from rotopaint_ai.pipeline.hold_outs import FrontPlace, Fronts
@@ -250,7 +251,12 @@ def paint_frames(
             raise PlateError(f"{record.source.path}: changed on disk since its face was followed; --resume starts anew")
         return got
 
-    line = Executor(read, processor.finish, processor.fail, lambda frame: False, keep_nothing, threads)
+    def look_ahead(frame: Frame, ms: StageTimes) -> None:
+        if fronts is not None and fronts.is_new(frame.number):
+            with time_stage(ms, "front"), suppress(Exception):  # what goes wrong is told when the frame is finished
+                fronts.at(frame)
+
+    line = Executor(read, processor.finish, processor.fail, lambda frame: False, keep_nothing, threads, look_ahead)
     eta = Eta(total=len(frames), done=len(state.finished), after_s=after_s)
     rest = [frame for frame in frames if frame not in state.finished]
     for record in line.run(rest, Snapshot(0, _KnownTracker(known.at)), cancel):

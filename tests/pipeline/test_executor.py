@@ -13,7 +13,7 @@ import OpenImageIO
 import pytest
 
 from rotopaint_ai.jobs import Cancel
-from rotopaint_ai.pipeline.executor import Eta, Executor, SettledFrames, Snapshot
+from rotopaint_ai.pipeline.executor import Eta, Executor, SettledFrames, Snapshot, keep_nothing
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.plates import oiio
 from rotopaint_ai.plates.plate import Frame, open_plate
@@ -74,6 +74,36 @@ def test_frames_are_read_near_where_the_face_was(tmp_path: Path) -> None:
     assert asked[1] is None  # nobody knows yet
     assert asked[8] == FACE.grown(0.2 * 50.0)
     assert set(kept.values()) == {40 * 50 * 3 * 2}
+
+
+def test_frames_are_prepared_once_they_are_read_and_before_they_are_finished(tmp_path: Path) -> None:
+    """The stage times of a frame go along."""
+    spec = OpenImageIO.ImageSpec(128, 128, 3, OpenImageIO.HALF)
+    for number in (1, 2, 4):
+        oiio.save(tmp_path / f"p.{number:04d}.exr", spec, np.zeros((128, 128, 3), np.float16))
+    prepared: list[int] = []
+
+    def prepare(frame: Frame, ms: dict[str, float]) -> None:
+        assert "decode" in ms
+        ms["front"] = float(frame.number)
+        prepared.append(frame.number)
+
+    def finish(frame: Frame, known: Any, ms: dict[str, float]) -> FrameRecord:
+        assert frame.number in prepared
+        return cast(FrameRecord, SimpleNamespace(frame=frame.number, front=ms["front"]))
+
+    def fail(number: int, message: str) -> FrameRecord:
+        return cast(FrameRecord, SimpleNamespace(frame=number, front=None))
+
+    with open_plate(str(tmp_path / "p.####.exr")) as plate:
+
+        def read(frame: int, near: Area | None) -> Frame:
+            return plate.read(frame, near=near)
+
+        executor = Executor(read, finish, fail, lambda _: False, keep_nothing, 2, prepare)
+        done = {each.frame: each.front for each in executor.run((1, 2, 3, 4), Snapshot(0, _Tracker()), Cancel())}  # type: ignore[attr-defined]
+    assert done == {1: 1.0, 2: 2.0, 3: None, 4: 4.0}
+    assert sorted(prepared) == [1, 2, 4]
 
 
 class _Wide(_Tracker):
