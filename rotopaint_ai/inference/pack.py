@@ -16,6 +16,7 @@
     matte.onnx      optional: `crop` float32 [N,S,S,3] display-referred RGB 0..1, S fixed, cut around the landmarks with
                     CROP_MARGIN -> `front` [N,S,S]: coverage 0..1 by what stands in front of the face, such as a hand, a
                     prop, hair or a hat (seams/front.py); other outputs, `skin` and `edges` of ours, are not used
+    head.json       optional: the character's rigid head, its landmarks and open seams in space (pipeline/known_head.py)
     card.json       input size, crop margin, colour, training, metrics, licence and the SHA-256 of each file
 
 Training writes the card with `write_card`. `load_pack` refuses a pack that does not fit its card.
@@ -49,6 +50,7 @@ SEAM = "seam.onnx"
 FILL = "fill.onnx"
 DETECTOR = "detector.onnx"
 SEGMENTATION = "matte.onnx"
+HEAD = "head.json"
 CARD = "card.json"
 DEFAULT = "default"  # name of the shipped pack
 
@@ -60,7 +62,8 @@ FILL_MULTIPLE = 4  # both sides of a fill model's strips are multiples of this
 FILL_CHANNELS, FILL_ANSWERS = (11, 12), 7  # input channels before and today; output channels
 
 _NEEDED = (SHEET, LANDMARKS, SHAPES)
-_HASHED = ("*.onnx", "*.data", SHEET)  # files whose hash the card must hold: models, their external weights, the sheet
+# files whose hash the card must hold: models, their external weights, the sheet, the head
+_HASHED = ("*.onnx", "*.data", SHEET, HEAD)
 # StringStringEntryProto{key: "location", value: a name of less than 128 bytes} of TensorProto.external_data, onnx.proto
 _LOCATION = re.compile(rb"\x0a\x08location\x12([\x01-\x7f])", re.DOTALL)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -364,7 +367,7 @@ def _read_card(folder: Path, *, is_trusted: bool = True) -> dict[str, Any]:
 
 
 def _hashed_files(folder: Path) -> list[Path]:
-    """The files whose hash the card must hold: models, the files with their external weights, the sheet.
+    """The files whose hash the card must hold: models, the files with their external weights, the sheet, the head.
 
     Raises: PackError where a model's weights lie in another folder.
     """

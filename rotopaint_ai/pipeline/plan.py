@@ -27,6 +27,7 @@ from rotopaint_ai.landmarks.detect import FaceReading, instability, jitter_crops
 from rotopaint_ai.landmarks.faces import DetectedFace, find_faces, follow_face
 from rotopaint_ai.pipeline.export import check_exports, export_files
 from rotopaint_ai.pipeline.frame_store import FrameStore, LookStore
+from rotopaint_ai.pipeline.known_head import KnownHead, read_head
 from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, refuse_sources
 from rotopaint_ai.pipeline.overrides import Overrides, ProjectInputs, inputs_for
 from rotopaint_ai.pipeline.process_frame import TrackedFrame
@@ -67,6 +68,7 @@ class Plan:
     inputs: ProjectInputs = field(default_factory=ProjectInputs)
     kept: FrameStore = field(default_factory=FrameStore)
     looks: LookStore = field(default_factory=LookStore)
+    head: KnownHead | None = None  # of the character that the pack was trained on
     notes: tuple[Event, ...] = ()  # messages for a person before the work starts
 
     @property
@@ -143,13 +145,13 @@ def make_plan(job: RunJob) -> Plan:
     if keys != AUTO:
         _check_crops(keys, plate)
     threads = job.threads or n_cores()
-    models = open_models(
-        load_pack(job.model), device=job.device, threads=max(min(threads, TRACKING_THREADS), threads // 2)
-    )
+    pack = load_pack(job.model)
+    head = read_head(pack)
+    models = open_models(pack, device=job.device, threads=max(min(threads, TRACKING_THREADS), threads // 2))
     crops, note = _crops_to_follow(job, plate, frames, models, keys)
     notes = tuple(each for each in (note, _doubt_of(models.pack)) if each is not None)
     models = replace(models, pack=replace(models.pack, sheet=inputs.work.sheet(models.pack.sheet)))
-    return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, inputs, notes=notes)
+    return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, inputs, head=head, notes=notes)
 
 
 def _project_crops(inputs: ProjectInputs, job: RunJob) -> tuple[str, ...]:

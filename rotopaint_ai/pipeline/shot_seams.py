@@ -1,8 +1,9 @@
 """Seams by the whole shot: one rigid head is solved from all holds, and each seam is searched near its projection.
 
 A hold alone may mistake a wrinkle, a silhouette or the rim of an eye for its seam. A seam is cut into a print, so all
-holds show the same curves in space: seams found in most holds predict the others (`head_solve.py`). People's edits are
-not used here; `carried_corrections` carries them over.
+holds show the same curves in space: seams found in most holds predict the others (`head_solve.py`). A pack that was
+trained on the character brings these curves along (`known_head.py`). People's edits are not used here;
+`carried_corrections` carries them over.
 
 H holds, L landmarks, D numbers of a spline, complex x + iy in the plate.
 """
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from rotopaint_ai.pipeline.head_solve import (
     build_of,
     know_character,
     names_off_seams,
+    solve_cameras,
     solve_head,
 )
 from rotopaint_ai.pipeline.plan import Plan
@@ -53,6 +55,7 @@ FEWEST = 4  # holds that can outvote one
 NEAR = 0.005  # share of the face: final deviation of a seam from the head's curve
 OUTLIER = 0.03  # share of the head's size: a curve further off is an outlier, if the models know the character
 LEAST_PX = 0.4  # least deviation of a hold's own curve
+STRANGE = 0.05  # share of the head's size: seams further from a known head are another character's
 UNKNOWN = 0.5  # share of the head's size: deviation of a hidden curve
 
 Shapes = Mapping[str, Sequence[PointRow]]
@@ -96,14 +99,33 @@ def with_shot_seams(plan: Plan, records: Iterable[FrameRecord], sink: Sink, canc
     Raises CancelledError.
     """
     made = ShotSeams(records, plan.pack.sheet)
-    specs = movable_seams(plan)
+    known = _known_head(plan)
+    specs = movable_seams(plan) if known is None else known.specs
     if specs:
         holds = [hold_of(record, plan, specs) for record in records if record.hold is None and record.landmarks]
         holds = [hold for hold in holds if _says_enough(hold)]
-        progress = Steps(make_progress("seams", sink, cancel), (len(LOOKS) + 1) * len(holds))
-        for stretch in stretches(sorted(holds, key=lambda hold: hold.record.frame)):
-            made.placed |= _solve_seams(plan, stretch, specs, progress, sink)
+        searches, fewest = (len(LOOKS), FEWEST) if known is None else (1, 1)
+        progress = Steps(make_progress("seams", sink, cancel), (searches + 1) * len(holds))
+        for stretch in stretches(sorted(holds, key=lambda hold: hold.record.frame), fewest):
+            made.placed |= _solve_seams(plan, stretch, specs, known, progress, sink)
     return made
+
+
+class _SeamsInSpace(NamedTuple):
+    """What a pack knows of a character's head: the seams, points in space (N, 3), and how far landmarks move (L,)."""
+
+    specs: list[ShapeSpec]
+    points: Array
+    motion_L: Array
+
+
+def _known_head(plan: Plan) -> _SeamsInSpace | None:
+    """The head of the plan's pack; None where the pack knows none or nothing looks for seams."""
+    if plan.head is None or plan.models.find_seams is None:
+        return None
+    specs = open_seams(plan.pack.sheet)
+    found = plan.head.of_sheet(specs, plan.pack.sheet)
+    return None if found is None else _SeamsInSpace(specs, *found)
 
 
 def movable_seams(plan: Plan) -> list[ShapeSpec]:
@@ -202,18 +224,31 @@ def _marks_along(
 
 
 def _solve_seams(
-    plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], progress: Steps, sink: Sink
+    plan: Plan,
+    holds: Sequence[_Hold],
+    specs: Sequence[ShapeSpec],
+    known: _SeamsInSpace | None,
+    progress: Steps,
+    sink: Sink,
 ) -> dict[int, dict[str, PlacedSeam]]:
     """By first frame of a hold, its seams that were moved to the stretch's solution; empty where no head fits the
     stretch."""
     try:
         shot = _observe_holds(holds, [spec.name for spec in specs])
-        curves, placed = _place_on_head(plan, holds, specs, shot, progress)
+        curves, placed = _place_on_head(plan, holds, specs, shot, known, progress)
     except np.linalg.LinAlgError:
         where = summarise([hold.record.frame for hold in holds])
         text = f"seams at {where}: no head fits all frames, so that each keeps its own; look them over"
         sink(notice(text, is_warning=True))
         return {}
+    if known is not None:
+        if not _is_of(holds, curves, abs(shot.heads.factor_H)):
+            own = movable_seams(plan)
+            return _solve_seams(plan, holds, own, None, progress, sink) if own and len(holds) >= FEWEST else {}
+        return {
+            hold.record.frame: {name: _as_on_head(each, on_head[name]) for name, each in found.items()}
+            for hold, found, on_head in zip(holds, placed, curves)
+        }
     far = OUTLIER if know_character(shot.error_px_HL, shot.face_px_H) else 0.0
     sizes = (far * abs(shot.heads.factor_H)).tolist()
     return {
@@ -223,15 +258,26 @@ def _solve_seams(
 
 
 def _place_on_head(
-    plan: Plan, holds: Sequence[_Hold], specs: Sequence[ShapeSpec], shot: ShotObservations, progress: Steps
+    plan: Plan,
+    holds: Sequence[_Hold],
+    specs: Sequence[ShapeSpec],
+    shot: ShotObservations,
+    known: _SeamsInSpace | None,
+    progress: Steps,
 ) -> tuple[list[dict[str, Complex]], list[dict[str, PlacedSeam]]]:
     """Each hold's seams as the head projects them, and as its picture shows them nearby."""
     assert plan.models.find_seams is not None
-    build, names = build_of(specs, plan.pack.sheet, shot), [spec.name for spec in specs]
+    names = [spec.name for spec in specs]
     with ThreadPoolExecutor(plan.threads) as pool:
         try:
             look = lambda hold: look_at(plan, holds[hold].record)  # noqa: E731
-            found = solve_head(shot, build, look, plan.models.find_seams, pool, progress.over)
+            search = look, plan.models.find_seams, pool, progress.over
+            if known is None:
+                found = solve_head(shot, build_of(specs, plan.pack.sheet, shot), *search)
+            else:
+                moves = known.motion_L * abs(shot.heads.factor_H)[:, None]
+                shot = replace(shot, error_px_HL=np.hypot(shot.error_px_HL, moves))
+                found = solve_cameras(shot, known.points, *search)
             curves = [dict(zip(names, each)) for each in zip(*found.head.splines())]
             return curves, list(progress.over(pool.map(partial(_place_near_head, plan), holds, curves)))
         except BaseException:
@@ -292,6 +338,20 @@ def _place_near_head(plan: Plan, hold: _Hold, on_head: Mapping[str, Complex]) ->
     seams = [Seam(point_numbers(on_head[name]), hold.record.widths.get(name, 0.0), near) for name in names]
     found = place(seams, seen, hold.face_px, plan.models.find_seams, is_near=True)
     return {name: _less_sure(each, on_head[name]) for name, each in zip(names, found)}
+
+
+def _is_of(holds: Sequence[_Hold], curves: Sequence[Mapping[str, Complex]], size_H: Array) -> bool:
+    """Whether a known head is this character's: most seams lie near the place where it has them."""
+    rows = zip(holds, curves, size_H.tolist())
+    apart = [
+        open_curve_distance(hold.splines[name], each) / size for hold, at, size in rows for name, each in at.items()
+    ]
+    return float(np.median(apart)) <= STRANGE
+
+
+def _as_on_head(found: PlacedSeam, on_head: Complex) -> PlacedSeam:
+    """A seam where a known head has it, which is closer to the truth than what the picture shows nearby."""
+    return replace(found, points=point_numbers(on_head))
 
 
 def _less_sure(found: PlacedSeam, on_head: Complex) -> PlacedSeam:

@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.landmarks.shared_marks import SharedMarks
 from rotopaint_ai.shapes.facespace import Array, Complex
-from rotopaint_ai.shapes.head_cameras import PERSPECTIVE, Cameras, ball_depth
+from rotopaint_ai.shapes.head_cameras import Cameras, ball_depth
 from rotopaint_ai.shapes.head_marks import NO_MARKS, MarkEquations, Marks3D, first_marks
 from rotopaint_ai.shapes.head_poses import HeadPoses
 from rotopaint_ai.shapes.rigid_head import (
+    ALONE,
     LEAST_PX,
     KnownCurve,
     cameras_by_landmarks,
@@ -46,6 +47,9 @@ STIFF = 0.02  # face units: standard deviation of a handle's displacement from i
 BENDING = 0.05  # face units: the same for a point's displacement from its neighbours'
 OFF_USUAL = 0.15  # face units: standard deviation of a curve from the mean of its observations
 DEEP = 0.3  # face units: standard deviation of a landmark from the sphere that approximates a face
+FREE = 10.0  # face units: the same across the view, where landmarks are seen
+# face units: standard deviations of points that a pack knows; 0.01 for curves is no better, 0.03 for landmarks is worse
+KNOWN_CURVE, KNOWN_MARK = 0.003, 0.01
 MARKS_WEIGHT = 4.0  # weight of landmarks relative to observed curves
 END = 0.05  # share of the head's size: standard deviation of a curve's end along the curve
 LEAST_NOISE_PX = 0.4  # smallest standard deviation of a predicted curve
@@ -97,11 +101,13 @@ class ObservedMarks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """Cameras, points in space (N, 3), their prior positions (N, 3), the slice of each curve, and shared marks."""
+    """Cameras, points in space (N, 3), their prior positions and the standard deviations from them (N, 3), the slice of
+    each curve, and shared marks."""
 
     cameras: Cameras
     points: Array
     usual: Array
+    apart: Array
     curves: tuple[slice, ...]
     marks: Marks3D
 
@@ -122,13 +128,45 @@ def first_head(
     cameras, marks = cameras_by_landmarks(heads, points_HL, error_px_HL)
     curves = [curve_in_space(cameras, heads, each.splines_HD) for each in known]
     ends = np.cumsum([len(marks), *map(len, curves)]).tolist()
-    points = np.concatenate([marks, *curves])
-    head = Head(cameras, points, points, tuple(slice(a, b) for a, b in pairwise(ends)), NO_MARKS)
+    points, n_marks = np.concatenate([marks, *curves]), len(marks)
+    apart = np.full(points.shape, OFF_USUAL)
+    apart[:n_marks] = FREE, FREE, DEEP
+    head = Head(cameras, points, points, apart, tuple(slice(a, b) for a, b in pairwise(ends)), NO_MARKS)
     if build.mirror_L is not None:
         head = _across_plane(head, *_symmetry_plane(marks, build.mirror_L))
     usual = head.points.copy()
-    usual[: len(marks), 2] = ball_depth(usual[: len(marks), :2] @ _PLACE)
+    usual[:n_marks, 2] = ball_depth(usual[:n_marks, :2] @ _PLACE)
     return replace(head, usual=usual, marks=first_marks(head.cameras, heads, shared) if shared else NO_MARKS)
+
+
+def known_head(
+    heads: HeadPoses, points_HL: Complex, error_px_HL: Array, points: Array, curves: Sequence[slice]
+) -> Head:
+    """The initial head of a character whose points in space (N, 3) are known: cameras from landmarks alone."""
+    cameras, marks = cameras_by_landmarks(heads, points_HL, error_px_HL)
+    known = points[: len(marks)]
+    cameras = cameras.reframed(*_similarity(known, marks))
+    for _ in range(ALONE):
+        cameras = cameras.moved(landmark_pull(cameras, known, points_HL, np.maximum(error_px_HL, LEAST_PX)))
+    apart = np.full(points.shape, KNOWN_CURVE)
+    apart[: len(marks)] = KNOWN_MARK
+    return Head(cameras, points, points, apart, tuple(curves), NO_MARKS)
+
+
+def _similarity(one: Array, other: Array) -> tuple[float, Array, Array]:
+    """Scale, rotation and origin that bring points (M, 3) nearest to others, far ones with less weight (Umeyama
+    1991)."""
+    weight = np.ones(len(one))
+    for _ in range(_ROUNDS_OF_PLANE):
+        weight = weight / weight.sum()
+        middle, to = weight @ one, weight @ other
+        away, wanted = one - middle, other - to
+        left, sizes, right = np.linalg.svd((wanted * weight[:, None]).T @ away)
+        sign = np.array([1.0, 1.0, np.sign(np.linalg.det(left @ right))])
+        turn = np.asarray((left * sign) @ right, np.float64)
+        scale = float(sizes @ sign / (weight @ (away**2).sum(axis=1)))
+        weight = 1 / (1 + (np.linalg.norm(wanted - scale * away @ turn.T, axis=1) / 0.1) ** 2)
+    return scale, turn, np.asarray(to - scale * turn @ middle)
 
 
 def joints_of(splines_CHD: Sequence[Complex], size_H: Array) -> tuple[tuple[int, int, int], ...]:
@@ -261,7 +299,7 @@ def _curve_deviation(head: Head, part: slice, covariance: Array) -> Array:
 
 def _equations_of(head: Head, facts: HeadFacts) -> tuple[_Equations, MarkEquations | None]:
     """Equations of cameras and points with shared marks eliminated, and the equations of the marks."""
-    equations = _Equations(*head.cameras.usual_pose(), *_prior_of_points(head, facts.points_HL.shape[1]))
+    equations = _Equations(*head.cameras.usual_pose(), *_prior_of_points(head))
     _add_landmarks(equations, head, facts.points_HL, np.maximum(facts.error_px_HL, LEAST_PX))
     for each in facts.seen:
         _add_curve(equations, head, each)
@@ -337,10 +375,9 @@ class _Equations:
         self.point_pull[part] += own_pull
 
 
-def _prior_of_points(head: Head, n_marks: int) -> tuple[Array, Array, Array]:
+def _prior_of_points(head: Head) -> tuple[Array, Array, Array]:
     """Prior equations of the points, and zeros for points with cameras."""
-    n, bound = len(head.points), np.full(head.points.shape, OFF_USUAL**-2)
-    bound[:n_marks] = 1e-2, 1e-2, DEEP**-2
+    n, bound = len(head.points), head.apart**-2.0
     whole = np.zeros((n, 3, n, 3))
     whole.reshape(-1)[:: 3 * n + 1] = bound.ravel() + 1e-6
     return whole, bound * (head.usual - head.points), np.zeros((len(head.cameras.size), 6, n, 3))
@@ -468,7 +505,4 @@ def _across_plane(head: Head, normal: Array, distance: float) -> Head:
     z = np.array([0.0, 0.0, 1.0]) - normal[2] * normal
     z = z / np.linalg.norm(z)
     axes, middle = np.stack([normal, np.cross(z, normal), z]), normal * distance
-    cameras, away = head.cameras, head.cameras.turn @ middle
-    size = cameras.size / (1 - PERSPECTIVE * away[:, 2])
-    shift = cameras.shift + size[:, None] * away[:, :2]
-    return replace(head, cameras=Cameras(size, cameras.turn @ axes.T, shift), points=(head.points - middle) @ axes.T)
+    return replace(head, cameras=head.cameras.reframed(1.0, axes.T, middle), points=(head.points - middle) @ axes.T)

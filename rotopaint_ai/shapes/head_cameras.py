@@ -56,6 +56,22 @@ class Cameras:
         by_camera = np.stack([grows, *spins, way.real, way.imag], axis=-1)
         return by_camera, np.stack([a, b, c], axis=-1) @ self.turn
 
+    def spread(self) -> float:
+        """Root mean square angle, radians, between the head's rotations and their mean."""
+        left, _, right = np.linalg.svd(self.turn.mean(axis=0))
+        lean = self.turn @ (left @ right).T
+        cosine = np.clip((np.trace(lean, axis1=1, axis2=2) - 1) / 2, -1.0, 1.0)
+        return float(np.sqrt((np.arccos(cosine) ** 2).mean()))
+
+    def reframed(self, scale: float, turn: Array, origin: Array) -> Cameras:
+        """The cameras of points q (M, 3) of another frame; `scale * turn @ q + origin` are the points of this one.
+
+        Exact up to the perspective of a head of another scale.
+        """
+        away = self.turn @ origin
+        size = self.size / (1 - PERSPECTIVE * away[:, 2])
+        return Cameras(scale * size, self.turn @ turn, self.shift + size[:, None] * away[:, :2])
+
     def moved(self, *pulls: Pull) -> Cameras:
         """All cameras after one step, given normal equations and the prior."""
         whole, pull = (np.sum(parts, axis=0) for parts in zip(self.usual_pose(), *pulls))

@@ -29,6 +29,7 @@ from rotopaint_ai.training.data.seam_widths import add_seam_widths
 from rotopaint_ai.training.models.backbone import TransferReport, face_places, find_weights, load_pretrained
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net, predict_held_out
+from rotopaint_ai.training.models.whole_faces import with_whole_faces
 from rotopaint_ai.training.trainer.log import Budget
 
 LOAD_MARGIN = 1.15  # pictures are this much larger than the crop, so that a tighter crop keeps its detail
@@ -36,12 +37,13 @@ LOAD_MARGIN = 1.15  # pictures are this much larger than the crop, so that a tig
 
 @dataclass(frozen=True, slots=True)
 class TrainInputs:
-    """The inputs of a training: the config adapted to the data, all samples, the training samples, the task for the
-    Trainer, and what the network got from a pack."""
+    """The inputs of a training: the config adapted to the data, all samples, the training samples, the same with whole
+    faces (for shapes), the task for the Trainer, and what the network got from a pack."""
 
     config: PackConfig
     data: Dataset
     train_data: Dataset
+    whole_faces: Dataset
     task: LandmarkTask
     transfer: TransferReport | None
 
@@ -59,9 +61,10 @@ def prepare(
     whole = join([read_dataset(source) for source in datasets])
     dataset_checks.check_dataset(whole)
     split = split_off_validation(whole)
-    dataset_checks.check_shapes(split.subset(split.rows_of("train")), fewest=1 if config.shape_copies else 2)
     data = add_seam_widths(split)
     train_data, held_out = data.subset(data.rows_of("train")), data.subset(data.rows_of("val"))
+    whole_faces = with_whole_faces(train_data)
+    dataset_checks.check_shapes(whole_faces, fewest=1 if config.shape_copies else 2)
     config = replace(config, crop_margin=choose_margin(config, train_data))
     side = config.input_size * LOAD_MARGIN
     memory, held_memory = (
@@ -74,7 +77,7 @@ def prepare(
     marks = (train_data.truth.landmarks, held_out.truth.landmarks)
     structure = choose_structure(*marks, mirror) if config.pose else None
     faces = LandmarkData(memory, held_memory, sheet_weights(data.sheet), mirror, _faces_px(held_out), structure)
-    return TrainInputs(config, data, train_data, LandmarkTask(config, net, faces), transfer)
+    return TrainInputs(config, data, train_data, whole_faces, LandmarkTask(config, net, faces), transfer)
 
 
 def _faces_px(data: Dataset) -> npt.NDArray[np.float64]:

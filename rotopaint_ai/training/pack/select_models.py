@@ -18,9 +18,14 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.inference.pack import SEAM
 from rotopaint_ai.jobs import n_cores
+from rotopaint_ai.pipeline.known_head import KnownHead, fit_known_head
+from rotopaint_ai.pipeline.shot_seams import STRETCH
+from rotopaint_ai.pipeline.teach import open_seams
 from rotopaint_ai.shapes.deformable_head import DeformableModel, fit_head, has_head
+from rotopaint_ai.shapes.samples import spline_points
 from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training.data.augment import nominal_crop
 from rotopaint_ai.training.data.dataset import Dataset, Truth
@@ -228,9 +233,17 @@ class SelectedModels:
 
 
 def select_models(
-    config: PackConfig, train: Dataset, held: HeldOutPredictions, held_memory: Memory, reads: tuple[int, ...] | None
+    config: PackConfig,
+    train: Dataset,
+    whole_faces: Dataset,
+    held: HeldOutPredictions,
+    held_memory: Memory,
+    reads: tuple[int, ...] | None,
 ) -> SelectedModels:
-    """Select on validation samples, which were predicted as `reads` says, for models of the training samples."""
+    """Select on validation samples, which were predicted as `reads` says, for models of the training samples.
+
+    `whole_faces`: those samples for the fit of shapes.
+    """
     calibration = calibrate(held.distance.ravel(), held.log_scale.ravel())
     error = np.exp(calibration[0] + calibration[1] * held.log_scale)
     kinds = (mirror_permutation(train.sheet), None) if config.prior else ()
@@ -247,7 +260,7 @@ def select_models(
     if config.shape_noise is not None:
         noise = np.full(len(train.sheet.landmarks), config.shape_noise)
     places = _to_pictures(points, held_memory, config)
-    guards = choose_guards(train.sheet, _add_recipe_copies(config, train.truth), noise, places, held_memory.truth)
+    guards = choose_guards(train.sheet, _add_recipe_copies(config, whole_faces.truth), noise, places, held_memory.truth)
     return SelectedModels(calibration, best and best.prior, left, noise, guards, places, reads)
 
 
@@ -269,6 +282,7 @@ def has_seams_to_tune(config: PackConfig, data: Dataset, start: Path | None) -> 
 def tune_seams(
     config: PackConfig,
     data: Dataset,
+    whole_faces: Dataset,
     chosen: SelectedModels,
     memory: Memory,
     start: Path | None,
@@ -276,8 +290,10 @@ def tune_seams(
     seconds: float,
     check: Check,
 ) -> SeamSelection:
-    """Tune the initial seam network to this character for `seconds`; keep the result if it helps on validation
-    samples."""
+    """Tune the initial seam network to this character for `seconds`; keep the result if it helps on validation samples.
+
+    `whole_faces`: the training samples for the fit of shapes.
+    """
     if start is None or not has_seams_to_tune(config, data, start):
         return SeamSelection(start, (), {})
     first = load_seam_net(start)
@@ -286,7 +302,7 @@ def tune_seams(
     if tuned is not None and tuned.is_better:
         net, path = tuned.net, folder / SEAM
         export_seam(net, path)
-    model = build_shape_model(config, chosen, data.subset(data.rows_of("train")))
+    model = build_shape_model(config, chosen, whole_faces)
     assert model is not None  # there are seams, so there are shapes
     with torch.no_grad():
         points = model(torch.tensor(chosen.places, dtype=torch.float32))[0].double().numpy()
@@ -307,13 +323,33 @@ def build_crop_model(net: LandmarkNet, chosen: SelectedModels, data: Dataset) ->
 
 
 def build_shape_model(config: PackConfig, chosen: SelectedModels, data: Dataset) -> nn.Module | None:
-    """The shape model of a pack, fitted to `data`; None for a sheet without shapes."""
+    """The shape model of a pack, fitted to `data` (whole faces); None for a sheet without shapes."""
     if not data.sheet.shapes:
         return None
     truth = _add_recipe_copies(config, data.truth)
     return SHAPE_MODELS[config.shape_model](
         ShapeTraining(data.sheet, truth, chosen.noise_L, chosen.guards_K, config.seed)
     ).eval()
+
+
+def find_known_head(data: Dataset, whole_faces: Dataset) -> KnownHead | None:
+    """The rigid head of a data set's character; None for several characters, and where `fit_known_head` finds none.
+
+    `whole_faces`: the same samples with inferred landmarks.
+    """
+    sheet, truth, slots = data.sheet, data.truth, data.sheet.point_rows()
+    seams = [slots[spec.name] for spec in open_seams(sheet)]
+    if len({sample.character for sample in data.samples}) != 1 or not seams:
+        return None
+    usable = np.isfinite(whole_faces.truth.landmarks).all(axis=(1, 2))
+    usable &= np.isfinite(truth.points[:, np.r_[*seams]]).all(axis=(1, 2))
+    poses = np.unique(np.nan_to_num(truth.landmarks[usable]), axis=0, return_index=True)[1]
+    rows = np.array(evenly_spread(np.flatnonzero(usable)[np.sort(poses)].tolist(), STRETCH), np.intp)
+    marks = whole_faces.truth.landmarks[rows].astype(np.float64) @ np.array([1, 1j])
+    points = truth.points[rows].astype(np.float64)
+    splines = {s.name: np.array([spline_points(each) for each in points[:, slots[s.name]]]) for s in open_seams(sheet)}
+    is_keyed = np.asarray(np.isfinite(truth.landmarks[rows]).all(axis=2))
+    return fit_known_head(sheet, marks, is_keyed, splines)
 
 
 def _add_recipe_copies(config: PackConfig, truth: Truth) -> Truth:

@@ -25,7 +25,7 @@ from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.inference.models import Models, open_models
-from rotopaint_ai.inference.pack import SEAM, Pack, find_pack, load_pack
+from rotopaint_ai.inference.pack import HEAD, SEAM, Pack, find_pack, load_pack
 from rotopaint_ai.inference.pack_folder import replacing_folder
 from rotopaint_ai.jobs import Cancel, Event, Sink
 from rotopaint_ai.pipeline.teach import read_shot, teach
@@ -323,5 +323,8 @@ def write_shot_pack(
             recipe_yaml=config.to_yaml(),
             samples=(as_crops(batch.crops), faces.astype(np.float32)),
             card=card,
-            others=(*([seam] if (seam := find_part(options.init, SEAM)) else []), *find_shared_models(options.init)),
+            others=(
+                *filter(None, (find_part(options.init, name) for name in (SEAM, HEAD))),
+                *find_shared_models(options.init),
+            ),
         )

@@ -23,10 +23,11 @@ from torch import Tensor, nn
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import evenly_spread
-from rotopaint_ai.inference.pack import LANDMARKS, SEAM, SHAPES, SHEET, write_card
+from rotopaint_ai.inference.pack import HEAD, LANDMARKS, SEAM, SHAPES, SHEET, write_card
 from rotopaint_ai.inference.pack_folder import is_replaceable, replacing_folder
 from rotopaint_ai.jobs import Cancel, Event, warning
 from rotopaint_ai.pipeline.face_tracker import STILL
+from rotopaint_ai.pipeline.known_head import KnownHead
 from rotopaint_ai.plates.coded_pictures import write_picture
 from rotopaint_ai.plates.colour import DISPLAY
 from rotopaint_ai.sheet import Sheet, dump_sheet, mirrored_order
@@ -40,6 +41,7 @@ from rotopaint_ai.training.models.backbone import face_places, find_part, find_s
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import predict_held_out
+from rotopaint_ai.training.models.whole_faces import with_whole_faces
 from rotopaint_ai.training.pack.network import TrainOptions
 from rotopaint_ai.training.pack.prepare import Tail, TrainInputs, prepare
 from rotopaint_ai.training.pack.select_models import (
@@ -47,6 +49,7 @@ from rotopaint_ai.training.pack.select_models import (
     SelectedModels,
     build_crop_model,
     build_shape_model,
+    find_known_head,
     has_seams_to_tune,
     select_models,
     tune_seams,
@@ -141,10 +144,11 @@ class _PackBuilder:
             mirror = mirrored_order(self.ready.data.sheet) if config.mirrored else None
             rows = np.arange(len(held))
             found = predict_held_out(self.trained.validated, held, rows, config, exact=True, mirror=mirror)
-            chosen = select_models(config, self.ready.train_data, found, held, mirror)
+            chosen = select_models(config, self.ready.train_data, self.ready.whole_faces, found, held, mirror)
         with self.part("seams"):
             start, seconds = find_part(self.init, SEAM), self.tail.time_for_seams()
-            seams = tune_seams(config, self.ready.data, chosen, held, start, self.run_folder, seconds, self.check)
+            data = self.ready.data, self.ready.whole_faces
+            seams = tune_seams(config, *data, chosen, held, start, self.run_folder, seconds, self.check)
         return chosen, seams
 
     def write(
@@ -156,20 +160,20 @@ class _PackBuilder:
         kept in the run's folder.
         """
         trained, data = self.trained, self.ready.data
+        train_sets = self.ready.train_data, self.ready.whole_faces
         if trained.net is trained.validated:
             with replacing_folder(folder) as made:
                 with self.part("export"):
-                    parity = self._export(made, trained.net, self.ready.train_data, chosen, seams, card)
+                    parity = self._export(made, trained.net, *train_sets, chosen, seams, card)
                 return parity, self._measure_pack(made, {**card, "parity": parity})
         before = {**card, "training": {**card["training"], AT_LAST: False}}
         with replacing_folder(folder) as made, replacing_folder(self.run_folder / EVALUATED) as validated_folder:
             with self.part("export"):
                 traces: Traces = {}
-                parity = self._export(
-                    validated_folder, trained.validated, self.ready.train_data, chosen, seams, before, traces
-                )
+                parity = self._export(validated_folder, trained.validated, *train_sets, chosen, seams, before, traces)
                 everything = data.subset(data.rows_of("train", "val"))
-                final = self._export(made, trained.net, everything, chosen, seams, card, traces)
+                whole_faces = with_whole_faces(everything)
+                final = self._export(made, trained.net, everything, whole_faces, chosen, seams, card, traces)
             metrics = self._measure_pack(validated_folder, {**before, "parity": parity})
             write_card(made, {**card, "parity": final, "metrics": _of_card(metrics)})
         return final, metrics
@@ -179,6 +183,7 @@ class _PackBuilder:
         folder: Path,
         net: LandmarkNet,
         source: Dataset,
+        whole_faces: Dataset,
         chosen: SelectedModels,
         seams: SeamSelection,
         card: dict[str, Any],
@@ -189,11 +194,12 @@ class _PackBuilder:
             folder,
             sheet=self.ready.data.sheet,
             crop_model=build_crop_model(net, chosen, source),
-            shape_model=build_shape_model(config, chosen, source),
+            shape_model=build_shape_model(config, chosen, whole_faces),
             places=face_places(self.ready.train_data.truth.landmarks),
             recipe_yaml=config.to_yaml(),
             samples=_real_samples(self.ready.task.data.held_out, config),
             card=card,
+            head=find_known_head(source, whole_faces),
             others=(*([seams.path] if seams.path else []), *find_shared_models(self.init)),
             traces=traces,
         )
@@ -296,6 +302,7 @@ def write_pack(
     recipe_yaml: str,
     samples: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
     card: Mapping[str, Any],
+    head: KnownHead | None = None,
     others: Sequence[Path] = (),
     traces: Traces | None = None,
 ) -> dict[str, float]:
@@ -326,6 +333,8 @@ def write_pack(
     )
     for path in others:
         shutil.copyfile(path, folder / path.name)
+    if head is not None:
+        head.write(folder / HEAD)
     save_weights(folder, crop_model.net, sheet.landmark_names, places)
     write_card(folder, {**card, "parity": parity})
     return parity
