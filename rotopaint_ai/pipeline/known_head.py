@@ -23,7 +23,7 @@ from rotopaint_ai.inference.pack import HEAD, Pack
 from rotopaint_ai.pipeline.head_solve import ShotObservations, build_of, names_off_seams, solve_head
 from rotopaint_ai.pipeline.teach import open_seams
 from rotopaint_ai.shapes.facespace import Array, Complex
-from rotopaint_ai.shapes.head_bundle import gauss_newton_step, observe_curves
+from rotopaint_ai.shapes.head_bundle import curves_by_marks, gauss_newton_step, observe_curves
 from rotopaint_ai.shapes.head_poses import head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.samples import open_curve_distance
@@ -34,7 +34,7 @@ FORMAT, VERSION = "rotopaint-head", 1
 FEWEST = 12  # holds
 FARTHEST = 100.0  # face units: no point of a head lies further from its middle
 TURNED = 0.15  # radians: least spread of the holds' rotations; depth is unknown where a head hardly turns
-MISFIT = 0.02  # share of the head's size: largest mean distance of a seam from the head's, else its print is not rigid
+MISFIT = 0.02  # share of the head's size: largest mean distance of a seam from the head's; else its print is not rigid
 INFERRED = 0.5  # share of the head's size: expected error of a landmark that nobody keyed
 _STEPS = 12
 _DIGITS = 5
@@ -125,7 +125,7 @@ def fit_known_head(
             head = gauss_newton_step(head, replace(facts, seen=observe_curves(known, size, head.splines())))
     except np.linalg.LinAlgError:
         return None
-    pairs = zip(head.splines(), known)
+    pairs = zip(curves_by_marks(head, facts, [np.inf] * _STEPS), known)  # so that no curve draws its camera along
     apart = [np.mean([open_curve_distance(*each) for each in zip(a, b.splines_HD)] / size) for a, b in pairs]
     if max(apart) > MISFIT or head.cameras.spread() < TURNED:
         return None

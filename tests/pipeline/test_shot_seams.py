@@ -16,10 +16,12 @@ from rotopaint_ai.jobs import Cancel, Event
 from rotopaint_ai.pipeline import head_solve, shot_seams
 from rotopaint_ai.pipeline.frame_store import LookStore
 from rotopaint_ai.pipeline.head_solve import build_of
+from rotopaint_ai.pipeline.known_head import KnownHead
 from rotopaint_ai.pipeline.overrides import NO_OVERRIDES, Overrides
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.pipeline.shot_seams import _observe_holds, hold_of, movable_seams, with_shot_seams
+from rotopaint_ai.shapes.samples import open_curve_distance, spline_points
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 
 Array = np.ndarray[Any, Any]
@@ -78,8 +80,15 @@ class Plate:
         return SimpleNamespace(codes=grey, origin=(0, 0), region=lambda x, y, w, h: (grey[y : y + h, x : x + w],))
 
 
-def plan_of(evidence: Evidence, plate: Plate, still: tuple[str, ...] = (), work: Overrides = NO_OVERRIDES) -> Plan:
+def plan_of(
+    evidence: Evidence,
+    plate: Plate,
+    still: tuple[str, ...] = (),
+    work: Overrides = NO_OVERRIDES,
+    head: KnownHead | None = None,
+) -> Plan:
     plan = SimpleNamespace(
+        head=head,
         pack=SimpleNamespace(sheet=SHEET, card={"seams_left_as_predicted": still}),
         models=SimpleNamespace(find_seams=evidence),
         work=work,
@@ -168,6 +177,50 @@ def test_a_seam_moves_part_of_the_way_to_the_head(
     sizes = abs(_observe_holds([hold_of(each, plan, specs) for each in records], [*SIDES]).heads.factor_H)
     assert sizes.min() > 10  # so that a share is no quotient
     assert sorted({round(margin, 6) for margin in margins}) == sorted({round(shot_seams.OUTLIER * s, 6) for s in sizes})
+
+
+def known_head(wider: float = 1.0) -> KnownHead:
+    """The made-up face on a ball, seams straight between their ends; `wider` stretches it across."""
+    places = {name: np.array([wider * x, y, (2 - x * x - y * y) / 3]) for name, (x, y) in PLACES.items()}
+    seams = {}
+    for spec in SHEET.shapes:
+        first, last = (places[name] for name in spec.on_landmarks.values())
+        third = (last - first) / 3
+        seams[spec.name] = np.array([first, last, first - third, last - third, first + third, last + third])
+    return KnownHead(places, dict.fromkeys(places, 0.01), seams)
+
+
+@pytest.mark.parametrize("n_holds", [1, 2, 6])
+def test_seams_lie_where_a_known_head_has_them(n_holds: int) -> None:
+    """One hold is enough, a seam that its picture shows nowhere and that a frame has elsewhere comes back, and so does
+    one that the pack leaves as predicted."""
+    records = [record_of(k) for k in range(n_holds)]
+    away = [[x + 12, *rest] for x, *rest in records[0].shapes["seam_left"]]
+    records[0] = replace(records[0], shapes={**records[0].shapes, "seam_left": away})
+    plan = plan_of(Evidence(), Plate(), ("seam_right",), head=known_head())
+    settled = list(with_shot_seams(plan, records, lambda event: None, Cancel()))
+    for each in settled:
+        for name, rows in record_of(each.frame).shapes.items():
+            apart = open_curve_distance(*(spline_points(np.array(part)) for part in (rows, each.shapes[name])))
+            assert apart < (3.0 if name == "seam_left" else 1.5), name
+
+
+def test_another_characters_head_moves_nothing_that_would_not_move_without_it() -> None:
+    records = [record_of(k) for k in range(N_HOLDS)]
+    other = known_head()
+    other = replace(other, seams={name: at + (0.5, 0.3, 0.0) for name, at in other.seams.items()})
+    for still in ((), tuple(spec.name for spec in SHEET.shapes)):
+        plans = [plan_of(Evidence(), Plate(), still, head=head) for head in (None, other)]
+        without, with_it = (list(with_shot_seams(plan, records, lambda event: None, Cancel())) for plan in plans)
+        assert without == with_it
+
+
+def test_a_head_that_lacks_a_seam_is_not_used() -> None:
+    head = known_head()
+    head = replace(head, seams={name: at for name, at in head.seams.items() if name != "seam_bridge"})
+    specs = [spec for spec in SHEET.shapes if spec.name != "seam_bridge"]
+    assert head.of_sheet(specs, SHEET) is not None
+    assert head.of_sheet(SHEET.shapes, SHEET) is None
 
 
 def test_a_cancel_does_not_wait_for_queued_work() -> None:
