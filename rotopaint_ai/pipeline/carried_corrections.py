@@ -18,11 +18,12 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Cancel, Sink, notice
 from rotopaint_ai.pipeline.executor import make_progress
 from rotopaint_ai.pipeline.face_tracker import DIGITS, rounded_rows
+from rotopaint_ai.pipeline.head_solve import open_seams
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord
 from rotopaint_ai.pipeline.run_document import build_document
 from rotopaint_ai.pipeline.shot_seams import stretches, with_placed
-from rotopaint_ai.pipeline.teach import TeachResult, n_moved, open_seams, read_shot, teach_below
+from rotopaint_ai.pipeline.teach import TeachResult, n_moved, read_shot, teach_below
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.seams.placement import PlacedSeam
 from rotopaint_ai.shapes.group_moves import remove_groups

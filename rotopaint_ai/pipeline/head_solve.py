@@ -105,21 +105,28 @@ def solve_head(
 ) -> SolvedHead:
     """Solve a head; `watched` iterates over the holds of each search. Raises LinAlgError if no head fits."""
     shared = shared if shared and shared.count else None
-    marks, size = (shot.points_HL, shot.error_px_HL), np.abs(shot.heads.factor_H)
+    marks = shot.points_HL, shot.error_px_HL
     head, facts = first_head(shot.heads, *marks, shot.known, build, shared), HeadFacts(*marks, (), build)
+    solved = _first_solved(head, facts, shot, shared)
+    if evidence is None:
+        return solved
+    return _search(solved, shot, LOOKS_BY_MARKS if shared else LOOKS, look, evidence, pool, watched)
+
+
+def _first_solved(head: Head, facts: HeadFacts, shot: ShotObservations, shared: SharedMarks | None) -> SolvedHead:
+    """A head after the steps before the first search."""
+    size = np.abs(shot.heads.factor_H)
     for far in FIRST_FAR_PX if shared else FIRST_FAR_PX[:FIRST_STEPS]:
         seen = observe_curves(shot.known, size, head.splines())
         facts = replace(facts, seen=seen, shared=ObservedMarks(shared, far) if shared else None)
         head = gauss_newton_step(head, facts)
-    facts = replace(facts, shared=ObservedMarks(shared, FAR_PX) if shared else None)
-    if evidence is None:
-        return SolvedHead(head, facts)
-    return _search(SolvedHead(head, facts), shot, LOOKS_BY_MARKS if shared else LOOKS, look, evidence, pool, watched)
+    return SolvedHead(head, replace(facts, shared=ObservedMarks(shared, FAR_PX) if shared else None))
 
 
 def solve_cameras(
     shot: ShotObservations,
     points: Array,
+    motion_L: Array,
     look: LookAtHold,
     evidence: Evidence,
     pool: Executor,
@@ -127,16 +134,16 @@ def solve_cameras(
 ) -> SolvedHead:
     """Solve the cameras of a head whose points in space (N, 3) are known: landmarks, then seams in the order of `shot`.
 
-    As `solve_head`. One narrow search does what three do for an unknown head.
+    `motion_L`: how far landmarks move on the head, in face units. The rest as in `solve_head`. One narrow search does
+    what three do for an unknown head. Teach has no use for it: a head that is solved from a shot's corrections asks for
+    fewer keys and does less harm.
     """
-    marks, size = (shot.points_HL, shot.error_px_HL), np.abs(shot.heads.factor_H)
+    size = np.abs(shot.heads.factor_H)
+    marks = shot.points_HL, np.hypot(shot.error_px_HL, motion_L * size[:, None])
     ends = np.cumsum([shot.points_HL.shape[1], *(each.splines_HD.shape[1] for each in shot.known)]).tolist()
     curves = [slice(a, b) for a, b in pairwise(ends)]
     head, facts = known_head(shot.heads, *marks, points, curves), HeadFacts(*marks, (), HeadBuild(None, (), ()))
-    for _ in range(FIRST_STEPS):
-        facts = replace(facts, seen=observe_curves(shot.known, size, head.splines()))
-        head = gauss_newton_step(head, facts)
-    return _search(SolvedHead(head, facts), shot, LOOKS[-1:], look, evidence, pool, watched)
+    return _search(_first_solved(head, facts, shot, None), shot, LOOKS[-1:], look, evidence, pool, watched)
 
 
 def _search(
@@ -191,6 +198,11 @@ def confirm_marks(
     points = solved.facts.points_HL
     expected = expected_marks(solved.head.cameras, solved.head.marks)
     return search_marks(marks, expected, head_poses(points).looks_apart(points), pictures, watched)
+
+
+def open_seams(sheet: Sheet) -> list[ShapeSpec]:
+    """The seams that the head is solved from."""
+    return [spec for spec in sheet.shapes if spec.role == "seam" and not spec.closed]
 
 
 def names_off_seams(specs: Sequence[ShapeSpec], sheet: Sheet) -> list[str]:

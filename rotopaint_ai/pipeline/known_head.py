@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.files import file_bytes, write_json
 from rotopaint_ai.inference.pack import HEAD, Pack
-from rotopaint_ai.pipeline.head_solve import ShotObservations, build_of, names_off_seams, solve_head
-from rotopaint_ai.pipeline.teach import open_seams
+from rotopaint_ai.pipeline.head_solve import ShotObservations, build_of, names_off_seams, open_seams, solve_head
 from rotopaint_ai.shapes.facespace import Array, Complex
 from rotopaint_ai.shapes.head_bundle import curves_by_marks, gauss_newton_step, observe_curves
 from rotopaint_ai.shapes.head_poses import head_poses

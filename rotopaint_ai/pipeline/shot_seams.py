@@ -31,13 +31,13 @@ from rotopaint_ai.pipeline.head_solve import (
     build_of,
     know_character,
     names_off_seams,
+    open_seams,
     solve_cameras,
     solve_head,
 )
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import TrackedFrame
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
-from rotopaint_ai.pipeline.teach import open_seams
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.seams.placement import PlacedSeam, Seam, SeamLook, place, unseen_third
 from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, align_faces
@@ -280,9 +280,7 @@ def _place_on_head(
             if known is None:
                 found = solve_head(shot, build_of(specs, plan.pack.sheet, shot), *search)
             else:
-                moves = known.motion_L * abs(shot.heads.factor_H)[:, None]
-                shot = replace(shot, error_px_HL=np.hypot(shot.error_px_HL, moves))
-                found = solve_cameras(shot, known.points, *search)
+                found = solve_cameras(shot, known.points, known.motion_L, *search)
                 deviations = [dict(zip(names, each)) for each in found.deviations_px().tolist()]
             curves = [dict(zip(names, each)) for each in zip(*found.head.splines())]
             placed = list(progress.over(pool.map(partial(_place_near_head, plan), holds, curves)))

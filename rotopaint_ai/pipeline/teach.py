@@ -33,6 +33,7 @@ from rotopaint_ai.pipeline.head_solve import (
     know_character,
     mark_picture,
     names_off_seams,
+    open_seams,
     solve_head,
 )
 from rotopaint_ai.plates.colour import to_display
@@ -45,7 +46,7 @@ from rotopaint_ai.shapes.refit import Errors, Keys, corrected_shapes, keys_from_
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 from rotopaint_ai.shapes.samples import open_curve_distance, spline_points
-from rotopaint_ai.sheet import ShapeSpec, Sheet
+from rotopaint_ai.sheet import ShapeSpec
 
 Array = NDArray[Any]
 
@@ -234,11 +235,6 @@ def _tasks(reading: ShotReading, predicted: RotoDocument, document: RotoDocument
         for base, shape, hand in corrected_shapes(predicted, document)
         if base.name in specs and base.n_points == specs[base.name].n_points
     ]
-
-
-def open_seams(sheet: Sheet) -> list[ShapeSpec]:
-    """The seams that the head is solved from."""
-    return [spec for spec in sheet.shapes if spec.role == "seam" and not spec.closed]
 
 
 def _seam_task(reading: ShotReading, spec: ShapeSpec, base: RotoShape, shape: RotoShape, hand: list[int]) -> _Task:

@@ -21,9 +21,9 @@ from torch import nn
 from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.inference.pack import SEAM
 from rotopaint_ai.jobs import n_cores
+from rotopaint_ai.pipeline.head_solve import open_seams
 from rotopaint_ai.pipeline.known_head import KnownHead, fit_known_head
 from rotopaint_ai.pipeline.shot_seams import STRETCH
-from rotopaint_ai.pipeline.teach import open_seams
 from rotopaint_ai.shapes.deformable_head import DeformableModel, fit_head, has_head
 from rotopaint_ai.shapes.samples import spline_points
 from rotopaint_ai.sheet import Sheet, mirror_permutation
