@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rotopaint_ai.errors import PackError
-from rotopaint_ai.inference.pack import CARD, SHEET, load_card
+from rotopaint_ai.inference.pack import CARD, HEAD, SHEET, load_card
 from rotopaint_ai.inference.signing import SIGNATURE
 
-_OURS = frozenset((CARD, SHEET, SIGNATURE, "weights.npz", "recipe.yaml"))  # a pack's files other than models
+_OURS = frozenset((CARD, SHEET, HEAD, SIGNATURE, "weights.npz", "recipe.yaml"))  # a pack's files other than models
 
 
 def is_replaceable(folder: Path) -> bool:

@@ -20,7 +20,7 @@ def _files(folder: Path) -> dict[str, str]:
 
 
 def test_what_others_keep_beside_an_old_pack_stays(tmp_path: Path) -> None:
-    old = ("card.json", "landmarks.onnx", "seam.onnx", "weights.npz")
+    old = ("card.json", "landmarks.onnx", "seam.onnx", "head.json", "weights.npz")
     _fill(tmp_path / "pack", {**dict.fromkeys(old, "old"), "notes.txt": "mine", "tests/frames": "mine"})
     with replacing_folder(tmp_path / "pack") as made:
         _fill(made, {"card.json": "new", "landmarks.onnx": "new"})
