@@ -41,6 +41,7 @@ Value = TypeVar("Value")
 Known = Any  # the tracker's result for a frame; the executor only passes it on
 SettledFrames = Sequence[tuple[int, Known]]
 StageTimes = MutableMapping[str, float]  # wall time of each stage of a frame in milliseconds
+MORE_AHEAD = 4  # frames that are read ahead beside one a thread
 STAGES = ("decode", "detect", "de-jitter", "shapes", "front", "mattes", "fill", "encode", "measure", "pictures")
 
 
@@ -92,7 +93,7 @@ class Executor:
 
     `read` gets the area of a frame that the tracker will probably use. `is_finished` names frames that an earlier
     process has finished; `keep` is called with a snapshot after every frame that went through the tracker. `prepare`
-    does after reading what several frames would wait for.
+    is called after a frame was read, for work that other frames will wait for.
     """
 
     read: Callable[[int, Area | None], Frame]
@@ -143,9 +144,9 @@ class Executor:
         yield from self._finished_records(0)
 
     def _reads(self, pool: ThreadPoolExecutor, frames: Sequence[int]) -> Iterator[FrameInFlight]:
-        """Frames in order, read ahead by twice as many as there are threads: repeated exposures are tracked at once."""
+        """Frames in order, read ahead by more than there are threads: a repeated exposure is tracked at once."""
         numbers = iter(frames)
-        first = islice(numbers, 2 * self.threads)
+        first = islice(numbers, self.threads + min(self.threads, MORE_AHEAD))
         ahead = deque(pool.submit(self._read_ahead, number, self._near) for number in first)
         while ahead:
             read = ahead.popleft().result()

@@ -66,7 +66,7 @@ class Fronts:
     """What stands in front of the face in the exposures of a plate, each looked at once; thread-safe.
 
     `place_at`: where the network looks in a frame, None where it does not. `exposure_of`: the first frame of the
-    exposure that a frame shows.
+    exposure that a frame shows. `kept`: exposures in memory.
     """
 
     def __init__(
@@ -75,9 +75,10 @@ class Fronts:
         find: FrontFinder,
         place_at: Callable[[int], FrontPlace | None],
         exposure_of: Callable[[int], int],
+        kept: int = KEPT,
     ) -> None:
         self._plate, self._find, self._place_at, self._exposure_of = plate, find, place_at, exposure_of
-        self._memo: FrameMemo[Region] = FrameMemo(self._read_front, kept=KEPT)
+        self._memo: FrameMemo[Region] = FrameMemo(self._read_front, kept=kept)
 
     @classmethod
     def of_document(cls, plate: Plate, document: RotoDocument, find: FrontFinder) -> Fronts:
@@ -105,13 +106,13 @@ class Fronts:
                 return self._memo.at(exposure)
         return self._memo.at(frame.number, partial(self._front_of, frame))
 
-    def is_new(self, number: int) -> bool:
+    def starts_exposure(self, number: int) -> bool:
         """Whether a frame is the first of its exposure."""
         return self._exposure_of(number) == number
 
     def area_at(self, number: int) -> Area | None:
         """The area of a frame that is read for its front; None where it shows no face, or repeats another frame."""
-        place = self._place_at(number) if self.is_new(number) else None
+        place = self._place_at(number) if self.starts_exposure(number) else None
         return None if place is None else self._area(place.crop)
 
     def _area(self, crop: Crop) -> Area:

@@ -122,11 +122,12 @@ def fit_known_head(
         head, facts = found.head, found.facts
         for _ in range(_STEPS):
             head = gauss_newton_step(head, replace(facts, seen=observe_curves(known, size, head.splines())))
+        pairs = zip(curves_by_marks(head, facts, [np.inf] * _STEPS), known)  # so that no curve draws its camera along
+        apart = [np.mean([open_curve_distance(*each) for each in zip(a, b.splines_HD)] / size) for a, b in pairs]
+        spread = head.cameras.spread()
     except np.linalg.LinAlgError:
         return None
-    pairs = zip(curves_by_marks(head, facts, [np.inf] * _STEPS), known)  # so that no curve draws its camera along
-    apart = [np.mean([open_curve_distance(*each) for each in zip(a, b.splines_HD)] / size) for a, b in pairs]
-    if max(apart) > MISFIT or head.cameras.spread() < TURNED:
+    if not (max(apart) <= MISFIT and spread >= TURNED and (abs(head.points) < FARTHEST).all()):
         return None
     off_head = abs(points - head.cameras.see(head.points[: len(off)])) / size[:, None]
     miss = np.sqrt((off_head**2 * is_keyed).sum(axis=0) / np.maximum(is_keyed.sum(axis=0), 1))

@@ -38,7 +38,7 @@ from rotopaint_ai.pipeline.executor import (
     time_stage,
 )
 from rotopaint_ai.pipeline.face_tracker import FaceTracker
-from rotopaint_ai.pipeline.hold_outs import FrontPlace, Fronts
+from rotopaint_ai.pipeline.hold_outs import KEPT, FrontPlace, Fronts
 from rotopaint_ai.pipeline.manifest import choose_pictured
 from rotopaint_ai.pipeline.overrides import OverridingProcessor
 from rotopaint_ai.pipeline.plan import Plan, frame_event, tracked_event
@@ -233,7 +233,7 @@ def paint_frames(
     `after_s`: expected seconds after the last frame. Raises: CancelledError; OSError where the disk refuses.
     """
     known = FrameMemo(shot.records.at, kept=4 * threads)
-    fronts = _fronts_of(processor, known)
+    fronts = _fronts_of(processor, known, kept=max(KEPT, 4 * threads))
     processor = replace(processor, inner=replace(processor.inner, pictured=shot.pictured, fronts=fronts))
     _forget_others(shot, processor, state)
     for frame in frames:
@@ -252,7 +252,7 @@ def paint_frames(
         return got
 
     def look_ahead(frame: Frame, ms: StageTimes) -> None:
-        if fronts is not None and fronts.is_new(frame.number):
+        if fronts is not None and fronts.starts_exposure(frame.number):
             with time_stage(ms, "front"), suppress(Exception):  # what goes wrong is told when the frame is finished
                 fronts.at(frame)
 
@@ -266,8 +266,9 @@ def paint_frames(
     return len(rest)
 
 
-def _fronts_of(processor: OverridingProcessor, known: FrameMemo[FrameRecord]) -> Fronts | None:
-    """What stands in front of the face in a shot of settled records; None where no network looks for it."""
+def _fronts_of(processor: OverridingProcessor, known: FrameMemo[FrameRecord], *, kept: int) -> Fronts | None:
+    """What stands in front of the face in a shot of settled records; None where no network looks for it. `kept`:
+    exposures in memory, no fewer than are read ahead and painted at a time."""
     inner = processor.inner
     if inner.find_front is None:
         return None
@@ -280,7 +281,7 @@ def _fronts_of(processor: OverridingProcessor, known: FrameMemo[FrameRecord]) ->
         hold = known.at(frame).hold
         return frame if hold is None else hold
 
-    return Fronts(inner.plate, inner.find_front, place_at, exposure_of)
+    return Fronts(inner.plate, inner.find_front, place_at, exposure_of, kept)
 
 
 def _seam_area(record: FrameRecord, processor: OverridingProcessor) -> Area | None:

@@ -2,8 +2,8 @@
 
 A hold alone may mistake a wrinkle, a silhouette or the rim of an eye for its seam. A seam is cut into a print, so all
 holds show the same curves in space: seams found in most holds predict the others (`head_solve.py`). A pack that was
-trained on the character brings these curves along (`known_head.py`). People's edits are not used here;
-`carried_corrections` carries them over.
+trained on the character brings these curves along (`known_head.py`); then no seam stays as predicted. People's edits are
+not used here; `carried_corrections` carries them over.
 
 H holds, L landmarks, D numbers of a spline, complex x + iy in the plate.
 """
@@ -35,6 +35,7 @@ from rotopaint_ai.pipeline.head_solve import (
     solve_cameras,
     solve_head,
 )
+from rotopaint_ai.pipeline.known_head import INFERRED
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import TrackedFrame
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
@@ -49,6 +50,7 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet
 Array = NDArray[Any]
 T = TypeVar("T")
 
+N_SEARCHES = len(LOOKS) + 1  # of each hold: on the head, and once more near it; a known head needs two
 STRETCH = 160  # holds solved together: no shot takes more memory than that
 FEWEST = 4  # holds that can outvote one
 # Chosen on eight training shots of two characters that no pack had seen and on four shots of the stage.
@@ -68,7 +70,7 @@ Shapes = Mapping[str, Sequence[PointRow]]
 class _Hold:
     """An exposure as tracked alone.
 
-    Its record, landmarks off the seams (L,) with expected errors, the longest side of the face; each seam's spline and
+    Its record, the sheet's landmarks (L,) with expected errors, the longest side of the face; each seam's spline and
     expected error, and which seams are hidden.
     """
 
@@ -106,11 +108,11 @@ def with_shot_seams(plan: Plan, records: Iterable[FrameRecord], sink: Sink, canc
     specs = movable_seams(plan) if known is None else known.specs
     if specs:
         holds = [hold_of(record, plan, specs) for record in records if record.hold is None and record.landmarks]
-        holds = [hold for hold in holds if _says_enough(hold)]
-        searches, fewest = (len(LOOKS), FEWEST) if known is None else (1, 1)
-        progress = Steps(make_progress("seams", sink, cancel), (searches + 1) * len(holds))
-        for stretch in stretches(sorted(holds, key=lambda hold: hold.record.frame), fewest):
+        holds = [hold for hold in holds if _says_enough(hold, specs, plan.pack.sheet)]
+        progress = Steps(make_progress("seams", sink, cancel), (N_SEARCHES if known is None else 2) * len(holds))
+        for stretch in stretches(sorted(holds, key=lambda hold: hold.record.frame), FEWEST if known is None else 1):
             made.placed |= _solve_seams(plan, stretch, specs, known, progress, sink)
+        progress.finish()
     return made
 
 
@@ -152,15 +154,13 @@ def stretches(holds: Sequence[T], fewest: int = FEWEST) -> Iterator[Sequence[T]]
 
 def hold_of(record: FrameRecord, plan: Plan, specs: Sequence[ShapeSpec]) -> _Hold:
     """A tracked exposure in the form that the head solver needs."""
-    sheet = plan.pack.sheet
     rows = np.array([(np.nan,) * 3 if row is None else row for row in record.landmarks or ()], np.float64)
-    off = [sheet.landmark_row(name) for name in names_off_seams(specs, sheet)]
     seen = rows[np.isfinite(rows[:, 0]), :2]
     names = [spec.name for spec in specs]
     return _Hold(
         record.light(),
-        rows[off, 0] + 1j * rows[off, 1],
-        rows[off, 2],
+        rows[:, 0] + 1j * rows[:, 1],
+        rows[:, 2],
         crop_around(seen, margin=1.0).side,
         {name: spline_points(np.array(record.shapes[name], np.float64)) for name in names},
         {name: record.errors.get(name, np.nan) for name in names},
@@ -168,8 +168,8 @@ def hold_of(record: FrameRecord, plan: Plan, specs: Sequence[ShapeSpec]) -> _Hol
     )
 
 
-def _says_enough(hold: _Hold) -> bool:
-    is_known = np.isfinite(hold.points_L) & np.isfinite(hold.error_px_L)
+def _says_enough(hold: _Hold, specs: Sequence[ShapeSpec], sheet: Sheet) -> bool:
+    is_known = (np.isfinite(hold.points_L) & np.isfinite(hold.error_px_L))[_rows_off(specs, sheet)]
     return bool(is_known.sum() >= TOO_FEW) and all(np.isfinite(each).all() for each in hold.splines.values())
 
 
@@ -236,27 +236,44 @@ def _solve_seams(
 ) -> dict[int, dict[str, PlacedSeam]]:
     """By first frame of a hold, its seams that were moved to the stretch's solution; empty where no head fits the
     stretch."""
+    found = None if known is None else _on_known_head(plan, holds, known, progress)
+    if found is not None:
+        return found
+    if known is not None:  # another character's head: as without one
+        specs = movable_seams(plan)
+        if not specs or len(holds) < FEWEST:
+            return {}
+        progress.total += N_SEARCHES * len(holds)
     try:
-        shot = _observe_holds(holds, [spec.name for spec in specs])
-        curves, placed, deviations = _place_on_head(plan, holds, specs, shot, known, progress)
+        shot = _observe_holds(holds, specs, plan.pack.sheet)
+        curves, placed, _ = _place_on_head(plan, holds, specs, shot, None, progress)
     except np.linalg.LinAlgError:
         where = summarise([hold.record.frame for hold in holds])
         text = f"seams at {where}: no head fits all frames, so that each keeps its own; look them over"
         sink(notice(text, is_warning=True))
         return {}
-    if known is not None:
-        if not _is_of(holds, curves, abs(shot.heads.factor_H)):
-            own = movable_seams(plan)
-            return _solve_seams(plan, holds, own, None, progress, sink) if own and len(holds) >= FEWEST else {}
-        return {
-            hold.record.frame: {name: _as_on_head(each, on_head[name], off[name]) for name, each in found.items()}
-            for hold, found, on_head, off in zip(holds, placed, curves, deviations)
-        }
     far = OUTLIER if know_character(shot.error_px_HL, shot.face_px_H) else 0.0
     sizes = (far * abs(shot.heads.factor_H)).tolist()
     return {
         hold.record.frame: {name: new for name, new in found.items() if _gives_way(hold, name, on_head, size)}
         for hold, found, on_head, size in zip(holds, placed, curves, sizes)
+    }
+
+
+def _on_known_head(
+    plan: Plan, holds: Sequence[_Hold], known: _SeamsInSpace, progress: Steps
+) -> dict[int, dict[str, PlacedSeam]] | None:
+    """By first frame of a hold, its seams where a known head has them; None where it is another character's."""
+    try:
+        shot = _observe_holds(holds, known.specs, plan.pack.sheet, is_rigid=True)
+        curves, placed, deviations = _place_on_head(plan, holds, known.specs, shot, known, progress)
+    except np.linalg.LinAlgError:
+        return None
+    if not _is_of(holds, curves, abs(shot.heads.factor_H)):
+        return None
+    return {
+        hold.record.frame: {name: _as_on_head(each, on_head[name], off[name]) for name, each in found.items()}
+        for hold, found, on_head, off in zip(holds, placed, curves, deviations)
     }
 
 
@@ -290,15 +307,23 @@ def _place_on_head(
             raise
 
 
-def _observe_holds(holds: Sequence[_Hold], names: Sequence[str]) -> ShotObservations:
-    """The observations of each hold alone."""
-    _, _, points = align_faces(np.array([hold.points_L for hold in holds]))
-    error = np.array([hold.error_px_L for hold in holds])
-    error = np.where(np.isfinite(error), error, 2 * np.nanmax(error))
+def _observe_holds(
+    holds: Sequence[_Hold], specs: Sequence[ShapeSpec], sheet: Sheet, *, is_rigid: bool = False
+) -> ShotObservations:
+    """The observations of each hold alone; hidden landmarks are inferred, for a known head at hardly any weight."""
+    off, names = _rows_off(specs, sheet), [spec.name for spec in specs]
+    _, _, points = align_faces(np.array([hold.points_L[off] for hold in holds]))
+    error = np.array([hold.error_px_L[off] for hold in holds])
     heads = head_poses(points)
+    unknown = INFERRED * abs(heads.factor_H)[:, None] if is_rigid else 2 * np.nanmax(error)
+    error = np.where(np.isfinite(error), error, unknown)
     known = _by_length([_known_curve(name, holds, abs(heads.factor_H)) for name in names])
     hidden = np.array([[name in hold.hidden for name in names] for hold in holds])
     return ShotObservations(heads, points, error, known, np.array([hold.face_px for hold in holds]), hidden)
+
+
+def _rows_off(specs: Sequence[ShapeSpec], sheet: Sheet) -> list[int]:
+    return [sheet.landmark_row(name) for name in names_off_seams(specs, sheet)]
 
 
 def _gives_way(hold: _Hold, name: str, on_head: Mapping[str, Complex], far_px: float) -> bool:

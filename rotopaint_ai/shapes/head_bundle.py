@@ -107,7 +107,7 @@ class Head:
     cameras: Cameras
     points: Array
     usual: Array
-    apart: Array
+    deviation: Array
     curves: tuple[slice, ...]
     marks: Marks3D
 
@@ -129,9 +129,9 @@ def first_head(
     curves = [curve_in_space(cameras, heads, each.splines_HD) for each in known]
     ends = np.cumsum([len(marks), *map(len, curves)]).tolist()
     points, n_marks = np.concatenate([marks, *curves]), len(marks)
-    apart = np.full(points.shape, OFF_USUAL)
-    apart[:n_marks] = FREE, FREE, DEEP
-    head = Head(cameras, points, points, apart, tuple(slice(a, b) for a, b in pairwise(ends)), NO_MARKS)
+    deviation = np.full(points.shape, OFF_USUAL)
+    deviation[:n_marks] = FREE, FREE, DEEP
+    head = Head(cameras, points, points, deviation, tuple(slice(a, b) for a, b in pairwise(ends)), NO_MARKS)
     if build.mirror_L is not None:
         head = _across_plane(head, *_symmetry_plane(marks, build.mirror_L))
     usual = head.points.copy()
@@ -148,9 +148,9 @@ def known_head(
     cameras = cameras.reframed(*_similarity(known, marks))
     for _ in range(ALONE):
         cameras = cameras.moved(landmark_pull(cameras, known, points_HL, np.maximum(error_px_HL, LEAST_PX)))
-    apart = np.full(points.shape, KNOWN_CURVE)
-    apart[: len(marks)] = KNOWN_MARK
-    return Head(cameras, points, points, apart, tuple(curves), NO_MARKS)
+    deviation = np.full(points.shape, KNOWN_CURVE)
+    deviation[: len(marks)] = KNOWN_MARK
+    return Head(cameras, points, points, deviation, tuple(curves), NO_MARKS)
 
 
 def _similarity(one: Array, other: Array) -> tuple[float, Array, Array]:
@@ -377,7 +377,7 @@ class _Equations:
 
 def _prior_of_points(head: Head) -> tuple[Array, Array, Array]:
     """Prior equations of the points, and zeros for points with cameras."""
-    n, bound = len(head.points), head.apart**-2.0
+    n, bound = len(head.points), head.deviation**-2.0
     whole = np.zeros((n, 3, n, 3))
     whole.reshape(-1)[:: 3 * n + 1] = bound.ravel() + 1e-6
     return whole, bound * (head.usual - head.points), np.zeros((len(head.cameras.size), 6, n, 3))

@@ -21,13 +21,23 @@ from rotopaint_ai.training.models.face_prior import FacePrior, PriorSettings
 
 ENOUGH = 0.5  # least share of a face's landmarks that is known, for the others to be inferred
 _KNOWN, _UNKNOWN = 1e-3, 10.0  # expected errors of known and unknown landmarks, as shares of the face
+_AT_ONCE = 1024  # samples
 _SETTINGS = PriorSettings(error_scale=1.0, noise_floor=1e-3, occlusion_factor=0.0, outlying=30.0)
 
 
 def with_whole_faces(data: Dataset) -> Dataset:
-    """A data set whose unknown landmarks are inferred, if enough of their face are known and a head can be fitted."""
-    marks = complete_faces(data.truth.landmarks, mirror_permutation(data.sheet))
-    return replace(data, truth=replace(data.truth, landmarks=marks.astype(data.truth.landmarks.dtype)))
+    """A data set whose unknown landmarks are inferred, where enough of a face is known and its character has a head.
+
+    Without shapes it stays as it is.
+    """
+    if not data.sheet.shapes:
+        return data
+    marks, order = data.truth.landmarks.copy(), mirror_permutation(data.sheet)
+    characters = np.array([sample.character for sample in data.samples])
+    for name in np.unique(characters):
+        rows = characters == name
+        marks[rows] = complete_faces(marks[rows], order)
+    return replace(data, truth=replace(data.truth, landmarks=marks))
 
 
 def complete_faces(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int] | None) -> npt.NDArray[np.floating]:
@@ -35,15 +45,26 @@ def complete_faces(landmarks_NLC: npt.NDArray[np.floating], mirror: Sequence[int
     `fit_head`."""
     known = np.isfinite(landmarks_NLC).all(axis=2)
     short = np.flatnonzero((known.mean(axis=1) >= ENOUGH) & ~known.all(axis=1))
-    head = fit_head(landmarks_NLC, mirror) if len(short) else None
+    try:
+        head = fit_head(landmarks_NLC, mirror) if len(short) else None
+    except np.linalg.LinAlgError:
+        head = None
     if head is None:
         return landmarks_NLC
-    seen, side = known[short], face_side(landmarks_NLC[short])[:, None]
-    points = np.where(seen[..., None], landmarks_NLC[short], 0.0)
-    error = side * np.where(seen, _KNOWN, _UNKNOWN)
+    whole, prior = landmarks_NLC.copy(), FacePrior(head, _SETTINGS)
+    for rows in np.array_split(short, -(-len(short) // _AT_ONCE)):
+        whole[rows] = _complete(landmarks_NLC[rows], known[rows], prior)
+    return whole
+
+
+def _complete(
+    marks: npt.NDArray[np.floating], seen: npt.NDArray[np.bool_], prior: FacePrior
+) -> npt.NDArray[np.floating]:
+    """As `complete_faces`, about each face's middle: the prior takes the size of a face from all its points."""
+    middle = np.nanmean(marks, axis=1, keepdims=True)
+    points = np.where(seen[..., None], marks - middle, 0.0)
+    error = face_side(marks)[:, None] * np.where(seen, _KNOWN, _UNKNOWN)
     given = (torch.tensor(np.asarray(part, np.float32)) for part in (points, error, seen, np.zeros_like(points)))
     with torch.no_grad():
-        found = FacePrior(head, _SETTINGS)(*given)[0].numpy()
-    whole = landmarks_NLC.copy()
-    whole[short] = np.where(seen[..., None], landmarks_NLC[short], found)
-    return whole
+        found = prior(*given)[0].numpy()
+    return np.where(seen[..., None], marks, found + middle)

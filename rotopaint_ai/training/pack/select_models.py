@@ -333,7 +333,8 @@ def build_shape_model(config: PackConfig, chosen: SelectedModels, data: Dataset)
 
 
 def find_known_head(data: Dataset, whole_faces: Dataset) -> KnownHead | None:
-    """The rigid head of a data set's character; None for several characters, and where `fit_known_head` finds none.
+    """The rigid head of a data set's character; None for several, and where `fit_known_head` finds none. Samples
+    without a character's name count as one.
 
     `whole_faces`: the same samples with inferred landmarks.
     """
@@ -343,6 +344,8 @@ def find_known_head(data: Dataset, whole_faces: Dataset) -> KnownHead | None:
         return None
     usable = np.isfinite(whole_faces.truth.landmarks).all(axis=(1, 2))
     usable &= np.isfinite(truth.points[:, np.r_[*seams]]).all(axis=(1, 2))
+    if not usable.any():
+        return None
     poses = np.unique(np.nan_to_num(truth.landmarks[usable]), axis=0, return_index=True)[1]
     rows = np.array(evenly_spread(np.flatnonzero(usable)[np.sort(poses)].tolist(), STRETCH), np.intp)
     marks = whole_faces.truth.landmarks[rows].astype(np.float64) @ np.array([1, 1j])
