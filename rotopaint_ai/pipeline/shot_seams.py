@@ -2,8 +2,8 @@
 
 A hold alone may mistake a wrinkle, a silhouette or the rim of an eye for its seam. A seam is cut into a print, so all
 holds show the same curves in space: seams found in most holds predict the others (`head_solve.py`). A pack that was
-trained on the character brings these curves along (`known_head.py`); then no seam stays as predicted. People's edits are
-not used here; `carried_corrections` carries them over.
+trained on the character brings these curves along (`known_head.py`); then no seam stays as predicted. People's edits
+are not used here; `carried_corrections` carries them over.
 
 H holds, L landmarks, D numbers of a spline, complex x + iy in the plate.
 """
