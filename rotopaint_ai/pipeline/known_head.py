@@ -31,7 +31,7 @@ from rotopaint_ai.value_checks import check_format
 
 FORMAT, VERSION = "rotopaint-head", 1
 FEWEST = 12  # holds
-FARTHEST = 100.0  # face units: no point of a head lies further from its middle
+FARTHEST = 5.0  # face units: largest coordinate of a point; a face reaches to 2 or 3, and cameras stand at 12
 TURNED = 0.15  # radians: least spread of the holds' rotations; depth is unknown where a head hardly turns
 MISFIT = 0.02  # share of the head's size: largest mean distance of a seam from the head's; else its print is not rigid
 INFERRED = 0.5  # share of the head's size: expected error of a landmark that nobody keyed

@@ -215,6 +215,18 @@ def test_another_characters_head_moves_nothing_that_would_not_move_without_it() 
         assert without == with_it
 
 
+@pytest.mark.parametrize("squeezed", [0.0, 1e-6, np.array([1.0, 0.0, 0.0]), np.array([-2.0, 2.0, -20.0])])
+def test_a_head_of_no_possible_face_moves_nothing_that_would_not_move_without_it(squeezed: Any) -> None:
+    records = [record_of(k) for k in range(N_HOLDS)]
+    head = known_head()
+    marks, seams = ({name: squeezed * at for name, at in part.items()} for part in (head.landmarks, head.seams))
+    seams = {name: at + (0.6, 0.0, 0.0) for name, at in seams.items()}
+    plans = [plan_of(Evidence(), Plate(), head=each) for each in (None, replace(head, landmarks=marks, seams=seams))]
+    with np.errstate(all="ignore"):
+        without, with_it = (list(with_shot_seams(plan, records, lambda event: None, Cancel())) for plan in plans)
+    assert without == with_it
+
+
 def test_a_head_that_lacks_a_seam_is_not_used() -> None:
     head = known_head()
     head = replace(head, seams={name: at for name, at in head.seams.items() if name != "seam_bridge"})
