@@ -55,15 +55,12 @@ class KnownHead:
         None where the head lacks one of them.
         """
         names = names_off_seams(specs, sheet)
-        lengths = [3 * spec.n_points if spec.name in self.seams else -1 for spec in specs]
-        if any(name not in self.landmarks for name in names) or not specs:
+        has_seams = all(len(self.seams.get(spec.name, ())) == 3 * spec.n_points for spec in specs)
+        if not (specs and has_seams and self.landmarks.keys() >= set(names)):
             return None
-        if any(len(self.seams.get(spec.name, ())) != length for spec, length in zip(specs, lengths)):
-            return None
-        points = np.array([self.landmarks[name] for name in names]).reshape(-1, 3)
-        return np.concatenate([points, *(self.seams[spec.name] for spec in specs)]), np.array(
-            [self.motion[name] for name in names]
-        )
+        marks = np.array([self.landmarks[name] for name in names]).reshape(-1, 3)
+        points = np.concatenate([marks, *(self.seams[spec.name] for spec in specs)])
+        return points, np.array([self.motion[name] for name in names])
 
     def write(self, path: Path) -> None:
         """Write the head to a file."""

@@ -10,7 +10,7 @@ H holds, L landmarks, D numbers of a spline, complex x + iy in the plate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,6 +28,7 @@ from rotopaint_ai.pipeline.face_tracker import DIGITS, STILL, LazyRgb, crop_area
 from rotopaint_ai.pipeline.head_solve import (
     LOOKS,
     ShotObservations,
+    SolvedHead,
     build_of,
     know_character,
     names_off_seams,
@@ -246,7 +247,8 @@ def _solve_seams(
         progress.total += N_SEARCHES * len(holds)
     try:
         shot = _observe_holds(holds, specs, plan.pack.sheet)
-        curves, placed, _ = _place_on_head(plan, holds, specs, shot, None, progress)
+        solve = partial(solve_head, shot, build_of(specs, plan.pack.sheet, shot))
+        _, curves, placed = _place_on_head(plan, holds, specs, solve, progress)
     except np.linalg.LinAlgError:
         where = summarise([hold.record.frame for hold in holds])
         text = f"seams at {where}: no head fits all frames, so that each keeps its own; look them over"
@@ -266,7 +268,9 @@ def _on_known_head(
     """By first frame of a hold, its seams where a known head has them; None where it is another character's."""
     try:
         shot = _observe_holds(holds, known.specs, plan.pack.sheet, is_rigid=True)
-        curves, placed, deviations = _place_on_head(plan, holds, known.specs, shot, known, progress)
+        solve = partial(solve_cameras, shot, known.points, known.motion_L)
+        solved, curves, placed = _place_on_head(plan, holds, known.specs, solve, progress)
+        deviations = [dict(zip(curves[0], each)) for each in solved.deviations_px().tolist()]
     except np.linalg.LinAlgError:
         return None
     if not _is_of(holds, curves, abs(shot.heads.factor_H)):
@@ -281,27 +285,19 @@ def _place_on_head(
     plan: Plan,
     holds: Sequence[_Hold],
     specs: Sequence[ShapeSpec],
-    shot: ShotObservations,
-    known: _SeamsInSpace | None,
+    solve: Callable[..., SolvedHead],
     progress: Steps,
-) -> tuple[list[dict[str, Complex]], list[dict[str, PlacedSeam]], list[dict[str, float]]]:
-    """Each hold's seams as the head projects them, as its picture shows them nearby, and the standard deviations of the
-    first in pixels (of a known head; else none)."""
+) -> tuple[SolvedHead, list[dict[str, Complex]], list[dict[str, PlacedSeam]]]:
+    """The head that `solve` finds with the pictures, and each hold's seams as it projects them and as the picture shows
+    them nearby."""
     assert plan.models.find_seams is not None
     names = [spec.name for spec in specs]
     with ThreadPoolExecutor(plan.threads) as pool:
         try:
             look = lambda hold: look_at(plan, holds[hold].record)  # noqa: E731
-            search = look, plan.models.find_seams, pool, progress.over
-            deviations: list[dict[str, float]] = [{} for _ in holds]
-            if known is None:
-                found = solve_head(shot, build_of(specs, plan.pack.sheet, shot), *search)
-            else:
-                found = solve_cameras(shot, known.points, known.motion_L, *search)
-                deviations = [dict(zip(names, each)) for each in found.deviations_px().tolist()]
+            found = solve(look, plan.models.find_seams, pool, progress.over)
             curves = [dict(zip(names, each)) for each in zip(*found.head.splines())]
-            placed = list(progress.over(pool.map(partial(_place_near_head, plan), holds, curves)))
-            return curves, placed, deviations
+            return found, curves, list(progress.over(pool.map(partial(_place_near_head, plan), holds, curves)))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

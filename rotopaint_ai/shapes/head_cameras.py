@@ -58,10 +58,13 @@ class Cameras:
 
     def spread(self) -> float:
         """Root mean square angle, radians, between the head's rotations and their mean."""
-        left, _, right = np.linalg.svd(self.turn.mean(axis=0))
-        lean = self.turn @ (left @ right).T
-        cosine = np.clip((np.trace(lean, axis1=1, axis2=2) - 1) / 2, -1.0, 1.0)
+        cosine = np.clip((np.trace(self._from_mean(), axis1=1, axis2=2) - 1) / 2, -1.0, 1.0)
         return float(np.sqrt((np.arccos(cosine) ** 2).mean()))
+
+    def _from_mean(self) -> Array:
+        """The head's rotations (H, 3, 3) from their mean."""
+        left, _, right = np.linalg.svd(self.turn.mean(axis=0))
+        return np.asarray(self.turn @ (left @ right).T)
 
     def reframed(self, scale: float, turn: Array, origin: Array) -> Cameras:
         """The cameras of points q (M, 3) of another frame; `scale * turn @ q + origin` are the points of this one.
@@ -86,8 +89,7 @@ class Cameras:
 
     def usual_pose(self) -> Pull:
         """Normal equations of the prior: rotations near the shot's mean."""
-        left, _, right = np.linalg.svd(self.turn.mean(axis=0))
-        lean = self.turn @ (left @ right).T
+        lean = self._from_mean()
         pull = np.zeros((len(self.size), 6))
         pull[:, 1] = (lean[:, 1, 2] - lean[:, 2, 1]) / (2 * TURN**2)
         pull[:, 2] = (lean[:, 2, 0] - lean[:, 0, 2]) / (2 * TURN**2)
