@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -21,9 +21,7 @@ Complex = NDArray[Any]
 Numbers = NDArray[np.intp]
 
 # Chosen on training shots of two puppets that the shipped pack never saw and on four rendered shots.
-FACE_PX = 560  # size of a face for feature detection
 LARGEST_GROWTH = 2.0  # largest enlargement of smaller faces
-MOST = 1200  # most features per hold
 LEAST_CONTRAST = 0.01
 STRAIGHTEST = 12  # SIFT's edge threshold
 NEAREST = 8  # each hold is matched with this many holds of the most similar views
@@ -35,6 +33,17 @@ FEWEST_MATCHES = 8
 FEWEST_HOLDS = 3
 _ROUNDS = 4
 _PLACE = np.array([1, 1j])
+
+
+class Detail(NamedTuple):
+    """How finely features are looked for: the size of a face in pixels, and the most features of a hold."""
+
+    face_px: int
+    most: int
+
+
+FINE = Detail(560, 1200)
+COARSE = Detail(420, 800)  # half the time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,9 +88,9 @@ class MarkPicture:
     scale: Array
 
     @classmethod
-    def of(cls, grey: Array, corner: complex, scale: float, face_px: float) -> MarkPicture:
+    def of(cls, grey: Array, corner: complex, scale: float, face_px: float, detail: Detail) -> MarkPicture:
         """From a picture with `scale` pixels per plate pixel, in which a face is `face_px` plate pixels large."""
-        growth = min(FACE_PX / (face_px * scale), LARGEST_GROWTH)
+        growth = min(detail.face_px / (face_px * scale), LARGEST_GROWTH)
         bright = max(float(np.percentile(grey, 99.5)), 1e-6)
         picture = np.clip(grey.astype(np.float32) / bright * 255, 0, 255).astype(np.uint8)
         way = cv2.INTER_AREA if growth < 1 else cv2.INTER_CUBIC
@@ -98,9 +107,9 @@ class MarkPicture:
         return np.stack([off.real, off.imag], axis=-1) * self.scale - 0.5
 
 
-def features(seen: MarkPicture) -> Features:
+def features(seen: MarkPicture, detail: Detail) -> Features:
     """Features of a hold's picture."""
-    sift = cv2.SIFT.create(nfeatures=MOST, contrastThreshold=LEAST_CONTRAST, edgeThreshold=STRAIGHTEST)
+    sift = cv2.SIFT.create(nfeatures=detail.most, contrastThreshold=LEAST_CONTRAST, edgeThreshold=STRAIGHTEST)
     found, descriptor = sift.detectAndCompute(seen.picture, None)
     if not found:
         return Features(np.zeros(0, complex), np.zeros((0, 128)), np.zeros(0))
@@ -156,10 +165,13 @@ def _match_features(one: Features, other: Features, motion: Array, away_px: floa
     none = np.zeros((0, 2), np.intp)
     if min(len(one.at), len(other.at)) < FEWEST_MATCHES:
         return none
-    is_far = abs(_move_places(one.at, motion)[:, None] - other.at) > away_px
-    is_far |= abs(np.log(one.size[:, None] / other.size)) > np.log(AS_LARGE)
-    apart = np.where(is_far, np.inf, 2 - 2 * one.descriptor @ other.descriptor.T)
-    (there, is_clear), (back, is_clear_back) = _best_matches(apart), _best_matches(apart.T)
+    moved = _move_places(one.at, motion)
+    is_far = _differences(moved.real, other.at.real) ** 2 + _differences(moved.imag, other.at.imag) ** 2 > away_px**2
+    is_far |= abs(_differences(np.log(one.size), np.log(other.size))) > np.log(AS_LARGE)
+    apart = 2 - 2 * one.descriptor @ other.descriptor.T
+    apart[is_far] = np.inf
+    back_apart = np.ascontiguousarray(apart.T)
+    (there, is_clear), (back, is_clear_back) = _best_matches(apart), _best_matches(back_apart)
     a = np.flatnonzero(is_clear & is_clear_back[there] & (back[there] == np.arange(len(there))))
     if len(a) < FEWEST_MATCHES:
         return none
@@ -169,14 +181,17 @@ def _match_features(one: Features, other: Features, motion: Array, away_px: floa
     return np.stack([a[together], b[together]], axis=1)
 
 
+def _differences(one: Array, other: Array) -> Array:
+    """The differences of every two numbers, in single precision."""
+    return np.asarray(np.subtract.outer(one.astype(np.float32), other.astype(np.float32)))
+
+
 def _best_matches(apart: Array) -> tuple[Numbers, NDArray[np.bool_]]:
-    """The nearest column of each row, and whether it is near and clearly nearer than the second."""
-    two = np.argpartition(apart, 1, axis=1)[:, :2]
-    near = np.take_along_axis(apart, two, axis=1)
-    order = near.argsort(axis=1)
-    best, second = np.take_along_axis(near, order, axis=1).T
-    is_clear = (best < ALIKE) & (best < CLEARLY**2 * second)
-    return np.take_along_axis(two, order, axis=1)[:, 0], is_clear
+    """The nearest column of each row, and whether it is near and clearly nearer than the second. Changes `apart`."""
+    rows, nearest = np.arange(len(apart)), apart.argmin(axis=1)
+    best = apart[rows, nearest]
+    apart[rows, nearest] = np.inf
+    return nearest, (best < ALIKE) & (best < CLEARLY**2 * apart.min(axis=1))
 
 
 def _components(n: int, ties: Numbers) -> Numbers:
@@ -202,6 +217,8 @@ def _marks_of_ties(component: Numbers, hold: Numbers, at: Complex) -> SharedMark
 def _marks_once_per_hold(component: Numbers, hold: Numbers) -> Iterator[Numbers]:
     order = np.argsort(component, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(component[order])) + 1):
+        if len(rows) < FEWEST_HOLDS:  # most features are found once
+            continue
         holds, counts = np.unique(hold[rows], return_counts=True)
         once = rows[np.isin(hold[rows], holds[counts == 1])]
         if len(once) >= max(FEWEST_HOLDS, 0.8 * len(holds)):

@@ -18,7 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.landmarks.mark_search import Pictures, search_marks
-from rotopaint_ai.landmarks.shared_marks import MarkPicture, SharedMarks
+from rotopaint_ai.landmarks.shared_marks import (
+    COARSE,
+    Detail,
+    Features,
+    MarkPicture,
+    SharedMarks,
+    features,
+    shared_marks,
+)
 from rotopaint_ai.seams.placement import Evidence, SeamLook, Sighting, sight
 from rotopaint_ai.shapes.facespace import Complex
 from rotopaint_ai.shapes.head_bundle import (
@@ -37,7 +45,7 @@ from rotopaint_ai.shapes.head_bundle import (
     known_head,
     observe_curves,
 )
-from rotopaint_ai.shapes.head_marks import expected_marks
+from rotopaint_ai.shapes.head_marks import NOISE_PX, expected_marks
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.samples import basis, point_numbers
@@ -58,6 +66,10 @@ LOOKS_BY_MARKS = ((0.03, 1), (0.012, 1), (0.012, 1), (0.006, 2), (0.006, 2))  # 
 FIRST_FAR_PX = (8.0, 8.0, 8.0, 5.0, 5.0, 3.0, 3.0, 2.0, 2.0, 1.5)
 FAR_PX = 0.6  # and afterwards
 SHARP = 0.0015  # share of the face: smallest standard deviation of an observed crease
+# With a head that a pack knows, chosen on the held-back training shots of two characters: two narrow searches, and
+KNOWN_LOOKS = LOOKS[-1:] * 2
+LANDMARKS_APART = 2.0  # factor on landmarks' errors: they err alike, and all at once where a pose is new
+MARK_PX = 1.0  # standard deviation of a shared mark, most of it of marks that no rigid head carries
 ALIKE = 4.0  # neighbouring samples that count as one, because their errors are correlated
 KNOWN_FACE = 0.005  # share of the face: models trained on the character have smaller expected errors
 
@@ -113,14 +125,16 @@ def solve_head(
     return _search(solved, shot, LOOKS_BY_MARKS if shared else LOOKS, look, evidence, pool, watched)
 
 
-def _first_solved(head: Head, facts: HeadFacts, shot: ShotObservations, shared: SharedMarks | None) -> SolvedHead:
+def _first_solved(
+    head: Head, facts: HeadFacts, shot: ShotObservations, shared: SharedMarks | None, mark_px: float = NOISE_PX
+) -> SolvedHead:
     """A head after the steps before the first search."""
     size = np.abs(shot.heads.factor_H)
     for far in FIRST_FAR_PX if shared else FIRST_FAR_PX[:FIRST_STEPS]:
         seen = observe_curves(shot.known, size, head.splines())
-        facts = replace(facts, seen=seen, shared=ObservedMarks(shared, far) if shared else None)
+        facts = replace(facts, seen=seen, shared=ObservedMarks(shared, far, mark_px) if shared else None)
         head = gauss_newton_step(head, facts)
-    return SolvedHead(head, replace(facts, shared=ObservedMarks(shared, FAR_PX) if shared else None))
+    return SolvedHead(head, replace(facts, shared=ObservedMarks(shared, FAR_PX, mark_px) if shared else None))
 
 
 def solve_cameras(
@@ -134,16 +148,43 @@ def solve_cameras(
 ) -> SolvedHead:
     """Solve the cameras of a head whose points in space (N, 3) are known: landmarks, then seams in the order of `shot`.
 
-    `motion_L`: how far landmarks move on the head, in face units. The rest as in `solve_head`. One narrow search does
-    what three do for an unknown head. Teach has no use for it: a head that is solved from a shot's corrections asks for
-    fewer keys and does less harm.
+    `motion_L`: how far landmarks move on the head, in face units. The rest as in `solve_head`. Marks that holds share
+    tie the cameras together. Teach has no use for it: a head that is solved from a shot's corrections asks for fewer
+    keys and does less harm.
     """
     size = np.abs(shot.heads.factor_H)
-    marks = shot.points_HL, np.hypot(shot.error_px_HL, motion_L * size[:, None])
+    marks = shot.points_HL, LANDMARKS_APART * np.hypot(shot.error_px_HL, motion_L * size[:, None])
     ends = np.cumsum([shot.points_HL.shape[1], *(each.splines_HD.shape[1] for each in shot.known)]).tolist()
     curves = [slice(a, b) for a, b in pairwise(ends)]
-    head, facts = known_head(shot.heads, *marks, points, curves), HeadFacts(*marks, (), HeadBuild(None, (), ()))
-    return _search(_first_solved(head, facts, shot, None), shot, LOOKS[-1:], look, evidence, pool, watched)
+    pictures, shared = _look_for_marks(shot, look, pool, watched)
+    head, facts = known_head(shot.heads, *marks, points, curves, shared), HeadFacts(*marks, (), HeadBuild(None, (), ()))
+    solved = _first_solved(head, facts, shot, shared, MARK_PX)
+    solved = _search(solved, shot, KNOWN_LOOKS[:1], look, evidence, pool, watched)
+    if shared is not None:
+        shared = confirm_marks(solved, shared, pictures.__getitem__, watched)
+        solved = replace(solved, facts=replace(solved.facts, shared=ObservedMarks(shared, FAR_PX, MARK_PX)))
+    return _search(solved, shot, KNOWN_LOOKS[1:], look, evidence, pool, watched)
+
+
+def _look_for_marks(
+    shot: ShotObservations, look: LookAtHold, pool: Executor, watched: Callable[[Any], Any]
+) -> tuple[list[MarkPicture], SharedMarks | None]:
+    """The pictures of all holds and the marks that they share; None where there are none or a picture is missing."""
+
+    def find(hold: int) -> tuple[MarkPicture, Features] | None:
+        seen = look(hold)
+        if seen is None:
+            return None
+        picture = mark_picture(seen, float(shot.face_px_H[hold]), COARSE)
+        return picture, features(picture, COARSE)
+
+    found = list(watched(pool.map(find, range(len(shot.points_HL)))))
+    there = [each for each in found if each is not None]
+    if len(there) < len(found):
+        return [], None
+    faces = shot.heads.faces(shot.points_HL)
+    shared = shared_marks([each for _, each in there], shot.points_HL, faces, shot.face_px_H)
+    return [picture for picture, _ in there], shared if shared.count else None
 
 
 def _search(
@@ -177,7 +218,7 @@ def know_character(error_px_HL: Array, face_px_H: Array) -> bool:
     return bool(np.nanmedian(error_px_HL / face_px_H[:, None]) <= KNOWN_FACE)
 
 
-def mark_picture(seen: SeamLook, face_px: float) -> MarkPicture:
+def mark_picture(seen: SeamLook, face_px: float, detail: Detail) -> MarkPicture:
     """The picture in which marks are searched: the crop of a look."""
     half, height, width = seen.crop.side / 2, *seen.grey.shape
     left, top = (
@@ -185,7 +226,9 @@ def mark_picture(seen: SeamLook, face_px: float) -> MarkPicture:
     )
     side = int(np.ceil(2 * half * seen.scale))
     grey = seen.grey[min(top, height - 1) : top + side, min(left, width - 1) : left + side]
-    return MarkPicture.of(grey, complex(seen.x + left / seen.scale, seen.y + top / seen.scale), seen.scale, face_px)
+    return MarkPicture.of(
+        grey, complex(seen.x + left / seen.scale, seen.y + top / seen.scale), seen.scale, face_px, detail
+    )
 
 
 def confirm_marks(

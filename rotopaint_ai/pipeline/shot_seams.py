@@ -26,6 +26,7 @@ from rotopaint_ai.jobs import Cancel, Sink, notice
 from rotopaint_ai.pipeline.executor import Steps, make_progress
 from rotopaint_ai.pipeline.face_tracker import DIGITS, STILL, LazyRgb, crop_area, look_near, rounded_rows
 from rotopaint_ai.pipeline.head_solve import (
+    KNOWN_LOOKS,
     LOOKS,
     ShotObservations,
     SolvedHead,
@@ -51,7 +52,8 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet
 Array = NDArray[Any]
 T = TypeVar("T")
 
-N_SEARCHES = len(LOOKS) + 1  # of each hold: on the head, and once more near it; a known head needs two
+N_SEARCHES = len(LOOKS) + 1  # of each hold: on the head, and once more near it
+N_KNOWN = len(KNOWN_LOOKS) + 3  # the same on a known head, and two for shared marks
 STRETCH = 160  # holds solved together: no shot takes more memory than that
 FEWEST = 4  # holds that can outvote one
 # Chosen on eight training shots of two characters that no pack had seen and on four shots of the stage.
@@ -110,7 +112,7 @@ def with_shot_seams(plan: Plan, records: Iterable[FrameRecord], sink: Sink, canc
     if specs:
         holds = [hold_of(record, plan, specs) for record in records if record.hold is None and record.landmarks]
         holds = [hold for hold in holds if _says_enough(hold, specs, plan.pack.sheet)]
-        progress = Steps(make_progress("seams", sink, cancel), (N_SEARCHES if known is None else 2) * len(holds))
+        progress = Steps(make_progress("seams", sink, cancel), (N_SEARCHES if known is None else N_KNOWN) * len(holds))
         for stretch in stretches(sorted(holds, key=lambda hold: hold.record.frame), FEWEST if known is None else 1):
             made.placed |= _solve_seams(plan, stretch, specs, known, progress, sink)
         progress.finish()

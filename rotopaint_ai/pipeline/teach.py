@@ -22,7 +22,7 @@ from rotopaint_ai.crops import crop_around, is_settled
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.models import Models
 from rotopaint_ai.landmarks.detect import read
-from rotopaint_ai.landmarks.shared_marks import SharedMarks, features, shared_marks
+from rotopaint_ai.landmarks.shared_marks import FINE, SharedMarks, features, shared_marks
 from rotopaint_ai.pipeline.executor import Progress, Steps
 from rotopaint_ai.pipeline.head_solve import (
     LOOKS_BY_MARKS,
@@ -139,7 +139,7 @@ def read_shot(
     for start in steps.over(starts.tolist()):
         hold = _read_hold(plate, int(start), _guess(predicted, int(start)), models)
         holds.append(hold)
-        found.append(features(mark_picture(hold.look, hold.face_px)))
+        found.append(features(mark_picture(hold.look, hold.face_px, FINE), FINE))
     points, face_px = np.array([hold.points_L for hold in holds]), np.array([hold.face_px for hold in holds])
     heads = head_poses(points)
     marks = shared_marks(found, points, heads.faces(points), face_px)
@@ -308,7 +308,7 @@ def _marks_seen_again(reading: ShotReading, predicted: RotoDocument, steps: Step
         found = _head_of(reading, specs, [_curve_of_task(reading, task, {}) for task in tasks], steps.over)
     except np.linalg.LinAlgError:
         return reading.shared
-    pictures = lambda hold: mark_picture(reading.holds[hold].look, reading.holds[hold].face_px)  # noqa: E731
+    pictures = lambda hold: mark_picture(reading.holds[hold].look, reading.holds[hold].face_px, FINE)  # noqa: E731
     return confirm_marks(found, reading.shared, pictures, steps.over)
 
 

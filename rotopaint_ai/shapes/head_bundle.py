@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from rotopaint_ai.landmarks.shared_marks import SharedMarks
 from rotopaint_ai.shapes.facespace import Array, Complex
 from rotopaint_ai.shapes.head_cameras import Cameras, ball_depth
-from rotopaint_ai.shapes.head_marks import NO_MARKS, MarkEquations, Marks3D, first_marks
+from rotopaint_ai.shapes.head_marks import NO_MARKS, NOISE_PX, MarkEquations, Marks3D, first_marks
 from rotopaint_ai.shapes.head_poses import HeadPoses
 from rotopaint_ai.shapes.rigid_head import (
     ALONE,
@@ -93,10 +93,16 @@ class ObservedCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObservedMarks:
-    """Shared marks, and the residual in pixels at which an observation's weight is halved."""
+    """Shared marks; in pixels, the residual at which an observation's weight is halved and its standard deviation."""
 
     marks: SharedMarks
     far_px: float
+    noise_px: float = NOISE_PX
+
+    def equations(self, head: Head, far_px: float | None = None) -> MarkEquations:
+        """The normal equations at a head."""
+        far = self.far_px if far_px is None else far_px
+        return MarkEquations.of(head.cameras, head.marks, self.marks, far, noise_px=self.noise_px)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,7 +146,12 @@ def first_head(
 
 
 def known_head(
-    heads: HeadPoses, points_HL: Complex, error_px_HL: Array, points: Array, curves: Sequence[slice]
+    heads: HeadPoses,
+    points_HL: Complex,
+    error_px_HL: Array,
+    points: Array,
+    curves: Sequence[slice],
+    shared: SharedMarks | None = None,
 ) -> Head:
     """The initial head of a character whose points in space (N, 3) are known: cameras from landmarks alone."""
     cameras, marks = cameras_by_landmarks(heads, points_HL, error_px_HL)
@@ -150,7 +161,8 @@ def known_head(
         cameras = cameras.moved(landmark_pull(cameras, known, points_HL, np.maximum(error_px_HL, LEAST_PX)))
     deviation = np.full(points.shape, KNOWN_CURVE)
     deviation[: len(marks)] = KNOWN_MARK
-    return Head(cameras, points, points, deviation, tuple(curves), NO_MARKS)
+    marks_in_space = first_marks(cameras, heads, shared) if shared else NO_MARKS
+    return Head(cameras, points, points, deviation, tuple(curves), marks_in_space)
 
 
 def _similarity(one: Array, other: Array) -> tuple[float, Array, Array]:
@@ -267,8 +279,7 @@ def curves_by_marks(head: Head, facts: HeadFacts, far_px: Sequence[float]) -> li
     for far in far_px:
         pulls = [landmark_pull(cameras, head.points[:n_marks], facts.points_HL, error)]
         if facts.shared is not None:
-            of_marks = MarkEquations.of(cameras, head.marks, facts.shared.marks, far)
-            pulls.append(of_marks.pull(len(error)))
+            pulls.append(facts.shared.equations(replace(head, cameras=cameras), far).pull(len(error)))
         cameras = cameras.moved(*pulls)
     return replace(head, cameras=cameras).splines()
 
@@ -307,7 +318,7 @@ def _equations_of(head: Head, facts: HeadFacts) -> tuple[_Equations, MarkEquatio
         _add_tie(equations, tie)
     if facts.shared is None:
         return equations, None
-    of_marks = MarkEquations.of(head.cameras, head.marks, facts.shared.marks, facts.shared.far_px)
+    of_marks = facts.shared.equations(head)
     return equations.coupled(*of_marks.eliminated(len(facts.points_HL))), of_marks
 
 

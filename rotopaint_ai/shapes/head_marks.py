@@ -85,18 +85,24 @@ class MarkEquations:
 
     @classmethod
     def of(
-        cls, cameras: Cameras, found: Marks3D, marks: SharedMarks, far_px: float, deep: float = DEEP
+        cls,
+        cameras: Cameras,
+        found: Marks3D,
+        marks: SharedMarks,
+        far_px: float,
+        deep: float = DEEP,
+        noise_px: float = NOISE_PX,
     ) -> MarkEquations:
         """`far_px`: the residual at which an observation's weight is halved."""
         mark, n = marks.mark, len(found.places)
         off, by_camera, by_place = _sights(cameras, found.places, marks)
-        weight = 1 / (NOISE_PX**2 * (1 + abs(off / far_px) ** 2))
+        weight = 1 / (noise_px**2 * (1 + abs(off / far_px) ** 2))
         apart = np.stack([off.real, off.imag], axis=1)
         to_camera, to_place = by_camera * weight[:, None, None], by_place * weight[:, None, None]
         whole, pull = np.zeros((n, 3, 3)), np.zeros((n, 3))
         np.add.at(whole, mark, to_place.transpose(0, 2, 1) @ by_place)
         np.add.at(pull, mark, (to_place * apart[..., None]).sum(axis=1))
-        bound = np.array([1e-6, 1e-6, deep]) * float((cameras.size**2).mean()) / NOISE_PX**2
+        bound = np.array([1e-6, 1e-6, deep]) * float((cameras.size**2).mean()) / noise_px**2
         pull[:, 2] += bound[2] * (found.usual_depth - found.places[:, 2])
         return cls(
             marks,

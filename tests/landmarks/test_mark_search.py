@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.landmarks.mark_search import ExpectedMarks, search_marks
-from rotopaint_ai.landmarks.shared_marks import MarkPicture, SharedMarks, shared_marks
+from rotopaint_ai.landmarks.shared_marks import FINE, MarkPicture, SharedMarks, shared_marks
 from rotopaint_ai.landmarks.shared_marks import features as features_in
 from tests.landmarks.test_shared_marks import CORNER, FACE, MIDDLE, MOTIONS, moved, picture
 
@@ -19,14 +19,14 @@ APART = abs(HOLDS[:, None] - HOLDS).astype(float)
 
 
 def seen(hold: int, seed: int = 1) -> MarkPicture:
-    return MarkPicture.of(picture(hold, seed), CORNER, 1.0, 160.0)
+    return MarkPicture.of(picture(hold, seed), CORNER, 1.0, 160.0, FINE)
 
 
 @pytest.fixture(scope="module")
 def marks() -> SharedMarks:
     points = np.array([moved(FACE, k) for k in range(5)])
     faces = (points - points.mean(axis=1, keepdims=True)) / np.array(MOTIONS)[:, None]
-    return shared_marks([features_in(seen(k)) for k in range(5)], points, faces, np.full(5, 160.0))
+    return shared_marks([features_in(seen(k), FINE) for k in range(5)], points, faces, np.full(5, 160.0))
 
 
 def expected(marks: SharedMarks, off: complex = 0) -> ExpectedMarks:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.landmarks.shared_marks import (
+    FINE,
     MarkPicture,
     SharedMarks,
     _components,
@@ -41,7 +42,10 @@ def picture(k: int, seed: int = 1, scale: float = 1.0) -> Array:
 
 def found(seeds: tuple[int, ...] = (1,) * 5, scale: float = 1.0) -> SharedMarks:
     points = np.array([moved(FACE, k) for k in range(5)])
-    seen = [features(MarkPicture.of(picture(k, seed, scale), CORNER, scale, 160.0)) for k, seed in enumerate(seeds)]
+    seen = [
+        features(MarkPicture.of(picture(k, seed, scale), CORNER, scale, 160.0, FINE), FINE)
+        for k, seed in enumerate(seeds)
+    ]
     faces = (points - points.mean(axis=1, keepdims=True)) / np.array(MOTIONS)[:, None]
     return shared_marks(seen, points, faces, np.full(5, 160.0))
 
@@ -71,7 +75,7 @@ def test_holds_with_different_pictures_share_next_to_no_marks() -> None:
 
 
 def test_a_hold_that_shows_nothing_has_no_marks() -> None:
-    nothing = features(MarkPicture.of(np.zeros((40, 50), np.float16), CORNER, 1.0, 40.0))
+    nothing = features(MarkPicture.of(np.zeros((40, 50), np.float16), CORNER, 1.0, 40.0, FINE), FINE)
     assert nothing.at.shape == (0,)
     points = np.array([moved(FACE, k) for k in range(3)])
     marks = shared_marks([nothing] * 3, points, points, np.full(3, 160.0))

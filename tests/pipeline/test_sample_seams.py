@@ -15,8 +15,8 @@ import pytest
 from rotopaint_ai.exchange import document
 from rotopaint_ai.inference.sample import CROP_FILE, find_sample, read_crops
 from rotopaint_ai.jobs import Cancel, Event, RunJob
-from rotopaint_ai.landmarks import shared_marks
-from rotopaint_ai.pipeline import shot_seams, shot_widths
+from rotopaint_ai.landmarks.shared_marks import Detail
+from rotopaint_ai.pipeline import shot_seams, shot_widths, teach
 from rotopaint_ai.pipeline.record_store import FRAMES as FRAMES_DONE
 from rotopaint_ai.pipeline.record_store import SETTLED, TRACKED, FrameRecord, read_journal
 from rotopaint_ai.pipeline.run import run, track
@@ -63,8 +63,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def few_marks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Marks that holds share, few enough for a test; what they give is measured by `benchmarks/keys.py`."""
-    monkeypatch.setattr(shared_marks, "MOST", 200)
-    monkeypatch.setattr(shared_marks, "FACE_PX", 280)
+    monkeypatch.setattr(teach, "FINE", Detail(280, 200))
 
 
 def test_every_end_of_every_frame_lies_near_the_true_one(whole: Path, truth: RotoDocument) -> None:
