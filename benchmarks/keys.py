@@ -46,6 +46,7 @@ from numpy.typing import NDArray
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.pipeline.corrected_project import CorrectedProject
 from rotopaint_ai.pipeline.teach import ShotReading, read_shot, teach
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.colour import to_display
@@ -248,7 +249,7 @@ def _train(shot: Shot, keyed: RotoDocument) -> tuple[ShotReading, RotoDocument, 
     ours = {shape.name: shape for shape in keyed.shapes}
     document = replace(whole, shapes=tuple(ours.get(shape.name, shape) for shape in whole.shapes))
     frames = frozenset(manual_keys(keyed.shapes[0]))
-    corrected = shots.CorrectedProject(whole, document, shot.errors, frames, plates_of(shot.folder))
+    corrected = CorrectedProject(whole, document, shot.errors, frames, plates_of(shot.folder))
     config = load_pack_config("shot", ["minutes=null", f"steps={STEPS}"])
     lesson = shots.read_lesson(corrected, _models(), config)
     with tempfile.TemporaryDirectory() as folder:

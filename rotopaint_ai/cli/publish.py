@@ -7,30 +7,46 @@ import os
 import shutil
 from pathlib import Path
 
+from rotopaint_ai.errors import UsageError
+from rotopaint_ai.inference.pack import Pack
+from rotopaint_ai.jobs import BEGINS_ANEW
+from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
+from rotopaint_ai.watch import watch_work
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to the parser."""
-    parser.add_argument("pack", metavar="PACK", help="folder of a pack")
+    parser.add_argument("pack", metavar="PACK", help="name or folder of a pack")
     parser.add_argument(
         "--to",
         metavar="FOLDER",
         help="folder of packs (default: $ROTOPAINT_MODELS); an existing pack of the same name is replaced",
     )
+    parser.add_argument("--name", help="name of the copy (default: the pack's; with --head, PROJECT_pack)")
+    parser.add_argument(
+        "--head",
+        metavar="PROJECT",
+        help="give the copy the head that the corrections of a project show; the character's next shots start from it",
+    )
+    parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Execute the command; returns the exit code."""
     from rotopaint_ai.cli import OK
-    from rotopaint_ai.errors import UsageError
     from rotopaint_ai.inference.pack import load_pack
     from rotopaint_ai.inference.pack_folder import is_replaceable, replacing_folder
 
     to = arguments.to or os.environ.get("ROTOPAINT_MODELS")
     if not to:
         raise UsageError("publish: wanted --to FOLDER, or the folder of packs in $ROTOPAINT_MODELS")
-    source = load_pack(arguments.pack).folder.resolve()  # refuses an incomplete pack
-    target = Path(to).resolve() / source.name
-    if source == target:
+    project = None if arguments.head is None else Path(arguments.head)
+    if project is not None and project.suffix.lower() != PROJECT_SUFFIX:
+        raise UsageError(f"publish --head {project}: wanted a project (*{PROJECT_SUFFIX})")
+    pack = load_pack(arguments.pack)  # refuses an incomplete pack
+    source = pack.folder.resolve()
+    target = Path(to).resolve() / _name_of_copy(arguments, source.name, project)
+    if source == target and project is None:
         raise UsageError(f"publish: {source} is in that folder already")
     if target.is_symlink():
         raise UsageError(f"publish: {target} is a symbolic link, which is never written through; remove it")
@@ -38,7 +54,31 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"publish: {target} exists and is not a model pack; choose another --to, or rename one of them"
         )
-    with replacing_folder(target) as beside:
-        shutil.copytree(source, beside, dirs_exist_ok=True)
-    print(f"{target}: published; --model {target.name} finds it where $ROTOPAINT_MODELS is {target.parent}")
+    if project is not None:
+        _copy_with_head(arguments, pack, project, target)
+    else:
+        with replacing_folder(target) as beside:
+            shutil.copytree(source, beside, dirs_exist_ok=True)
+    if not arguments.events:
+        print(f"{target}: published; --model {target.name} finds it where $ROTOPAINT_MODELS is {target.parent}")
     return OK
+
+
+def _name_of_copy(arguments: argparse.Namespace, name: str, project: Path | None) -> str:
+    wanted = arguments.name or (name if project is None else f"{project.stem}_pack")
+    if Path(wanted).name != wanted or wanted == "..":
+        raise UsageError(f"publish --name {wanted}: wanted a name without folders; --to says where")
+    return str(wanted)
+
+
+def _copy_with_head(arguments: argparse.Namespace, pack: Pack, project: Path, target: Path) -> None:
+    from rotopaint_ai.pipeline.corrected_project import copy_pack_with_head, head_of_project, read_corrected_project
+    from rotopaint_ai.pipeline.executor import make_progress
+
+    shot = read_corrected_project(project)
+    with watch_work(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
+        try:
+            head = head_of_project(shot, pack, make_progress("head", sink, cancel))
+        except UsageError as error:
+            raise UsageError(f"{project.name}: {error}") from None
+    copy_pack_with_head(pack, head, target, project=project, frames=shot.frames)

@@ -17,12 +17,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.errors import PackError
+from rotopaint_ai.errors import PackError, UsageError
 from rotopaint_ai.files import file_bytes, write_json
 from rotopaint_ai.inference.pack import HEAD, Pack
-from rotopaint_ai.pipeline.head_solve import ShotObservations, build_of, names_off_seams, open_seams, solve_head
+from rotopaint_ai.pipeline.head_solve import (
+    ShotObservations,
+    SolvedHead,
+    build_of,
+    names_off_seams,
+    open_seams,
+    solve_head,
+)
 from rotopaint_ai.shapes.facespace import Array, Complex
-from rotopaint_ai.shapes.head_bundle import curves_by_marks, gauss_newton_step, observe_curves
+from rotopaint_ai.shapes.head_bundle import Head, curves_by_marks, gauss_newton_step, observe_curves
 from rotopaint_ai.shapes.head_poses import head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.samples import open_curve_distance
@@ -32,7 +39,8 @@ from rotopaint_ai.value_checks import check_format
 FORMAT, VERSION = "rotopaint-head", 1
 FEWEST = 12  # holds
 FARTHEST = 5.0  # face units: largest coordinate of a point; a face reaches to 2 or 3, and cameras stand at 12
-TURNED = 0.15  # radians: least spread of the holds' rotations; depth is unknown where a head hardly turns
+TURNED = 0.15  # radians: least spread of the keyed holds' rotations; depth is unknown where a head hardly turns
+LEAST_TURNED = 0.1  # the same for a head that a shot's corrections give, beside which nothing better is known
 MISFIT = 0.02  # share of the head's size: largest mean distance of a seam from the head's; else its print is not rigid
 INFERRED = 0.5  # share of the head's size: expected error of a landmark that nobody keyed
 _STEPS = 12
@@ -126,12 +134,33 @@ def fit_known_head(
         return None
     if not (max(apart) <= MISFIT and spread >= TURNED and (abs(head.points) < FARTHEST).all()):
         return None
-    off_head = abs(points - head.cameras.see(head.points[: len(off)])) / size[:, None]
-    miss = np.sqrt((off_head**2 * is_keyed).sum(axis=0) / np.maximum(is_keyed.sum(axis=0), 1))
-    names = [sheet.landmark_names[row] for row in off]
+    return _head_with_motion(sheet, specs, head, points, is_keyed, float(max(apart)))
+
+
+def head_of_corrections(sheet: Sheet, solved: SolvedHead) -> KnownHead:
+    """The head that was solved from a shot's corrections, all open seams of the sheet among its curves.
+
+    Landmarks stand as the models see them, so that it serves the pack that saw them. Raises UsageError where it is of
+    no use for other shots.
+    """
+    head, specs, points = solved.head, open_seams(sheet), solved.facts.points_HL
+    if len(points) < FEWEST:
+        raise UsageError(f"the shot has {len(points)} poses; wanted {FEWEST} or more, to know the head in space")
+    if head.cameras.spread() < LEAST_TURNED or not (abs(head.points) < FARTHEST).all():
+        raise UsageError("the head hardly turns in this shot; take one in which it is seen from several sides")
+    return _head_with_motion(sheet, specs, head, points, np.ones(points.shape, bool), MISFIT)
+
+
+def _head_with_motion(
+    sheet: Sheet, specs: Sequence[ShapeSpec], head: Head, points_HL: Complex, counts_HL: NDArray[np.bool_], apart: float
+) -> KnownHead:
+    """A solved head, with the root mean square distance from it of the landmarks that count."""
+    names, size = names_off_seams(specs, sheet), head.cameras.size[:, None]
+    off_head = abs(points_HL - head.cameras.see(head.points[: len(names)])) / size
+    miss = np.sqrt((off_head**2 * counts_HL).sum(axis=0) / np.maximum(counts_HL.sum(axis=0), 1))
     marks, motion = dict(zip(names, head.points)), dict(zip(names, miss.tolist()))
     seams = {spec.name: head.points[part] for spec, part in zip(specs, head.curves)}
     for spec in specs:
         marks |= {name: seams[spec.name][point] for point, name in spec.on_landmarks.items()}
-        motion |= dict.fromkeys(spec.on_landmarks.values(), float(max(apart)))
+        motion |= dict.fromkeys(spec.on_landmarks.values(), apart)
     return KnownHead(marks, motion, seams)

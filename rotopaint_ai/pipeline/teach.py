@@ -36,6 +36,7 @@ from rotopaint_ai.pipeline.head_solve import (
     open_seams,
     solve_head,
 )
+from rotopaint_ai.pipeline.known_head import KnownHead, head_of_corrections
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.placement import SeamLook, look
@@ -178,6 +179,34 @@ def teach_below(
         name = task.spec.name
         keys[name], doubtful[name], sizes[name] = _move_to_head(reading, task, head[name], far_H)
     return TeachResult(keys, sizes, doubtful, n_moved(keys, predicted))
+
+
+def head_of_shot(
+    reading: ShotReading, predicted: RotoDocument, document: RotoDocument, errors: Errors | None = None
+) -> KnownHead:
+    """The rigid head that a shot's corrections give, for the character's next shots.
+
+    Seams that nobody corrected count as the run has them. The rest as in `teach`. Raises: UsageError if no seam was
+    corrected, or if the shot does not show the head.
+    """
+    predicted, document = remove_groups(predicted, document), remove_groups(document, document)
+    sheet, shapes = reading.models.pack.sheet, {shape.name: shape for shape in predicted.shapes}
+    corrected = {task.spec.name: task for task in _tasks(reading, predicted, document) if task.exact_H.any()}
+    specs = open_seams(sheet)
+    if not corrected:
+        raise UsageError("no seam was corrected where the face was found; correct one pose, or more")
+    if any(spec.name not in shapes or shapes[spec.name].n_points != spec.n_points for spec in specs):
+        raise UsageError("the run made other seams than the pack's; run the shot again with that pack")
+    tasks = [
+        corrected.get(spec.name) or _seam_task(reading, spec, shapes[spec.name], shapes[spec.name], [])
+        for spec in specs
+    ]
+    curves = [_curve_of_task(reading, task, (errors or {}).get(task.spec.name, {})) for task in tasks]
+    try:
+        found = _head_of(reading, specs, curves)
+    except np.linalg.LinAlgError:
+        raise UsageError("no head fits the shot's seams; look its corrections over") from None
+    return head_of_corrections(sheet, found)
 
 
 def n_moved(keys: Keys, predicted: RotoDocument) -> int:

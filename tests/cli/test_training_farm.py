@@ -15,6 +15,7 @@ import yaml
 from rotopaint_ai.cli import main
 from rotopaint_ai.exchange import document
 from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.project import Project, State
 from small_network import SMALL_NETWORK
 
 SAMPLE = Path(__file__).parents[2] / "models/rotopaint_models/sample"
@@ -184,3 +185,25 @@ def test_nothing_but_a_pack_is_replaced_by_one_and_nothing_through_a_link(
     assert main(["publish", str(shutil.copytree(puppet_pack, tmp_path / linked.name)), "--to", str(linked.parent)]) == 2
     assert "is a symbolic link, which is never written through" in capsys.readouterr().err
     assert linked.is_symlink()
+
+
+def test_a_head_is_published_from_a_corrected_project_alone(
+    tmp_path: Path, puppet_pack: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a good project gives: `tests/pipeline/test_sample_seams.py`."""
+    empty = tmp_path / "shot.rotopaint"
+    Project.create(empty, State()).close()
+    to = ["--to", str(tmp_path / "to")]
+    for words, said in (
+        (["--head", "shot.nk"], "publish --head shot.nk: wanted a project (*.rotopaint)"),
+        (["--head", str(empty)], "shot.rotopaint: holds no shapes yet"),
+        (["--head", str(tmp_path / "no.rotopaint")], "does not exist"),
+        (["--name", "packs/pip"], "publish --name packs/pip: wanted a name without folders"),
+    ):
+        assert main(["publish", str(puppet_pack), *words, *to]) == 2
+        complaint = capsys.readouterr().err.strip()
+        assert said in complaint
+        assert "\n" not in complaint
+        assert not (tmp_path / "to").exists()
+    assert main(["publish", str(puppet_pack), "--name", "pip", *to]) == 0
+    assert load_pack(tmp_path / "to" / "pip").card == load_pack(puppet_pack).card

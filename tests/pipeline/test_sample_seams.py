@@ -12,11 +12,14 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from rotopaint_ai.cli import main
 from rotopaint_ai.exchange import document
+from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.inference.sample import CROP_FILE, find_sample, read_crops
 from rotopaint_ai.jobs import Cancel, Event, RunJob
 from rotopaint_ai.landmarks.shared_marks import Detail
 from rotopaint_ai.pipeline import shot_seams, shot_widths, teach
+from rotopaint_ai.pipeline.known_head import read_head
 from rotopaint_ai.pipeline.record_store import FRAMES as FRAMES_DONE
 from rotopaint_ai.pipeline.record_store import SETTLED, TRACKED, FrameRecord, read_journal
 from rotopaint_ai.pipeline.run import run, track
@@ -221,3 +224,29 @@ def test_a_short_shot_is_left_as_its_frames_have_it(tmp_path: Path) -> None:
     alone, settled = records(tmp_path, TRACKED), records(tmp_path, SETTLED)
     assert len({r.hold or r.frame for r in alone.values()}) < shot_seams.FEWEST
     assert {frame: replace(record, widths=alone[frame].widths) for frame, record in settled.items()} == alone
+
+
+@pytest.mark.usefixtures("few_marks")
+def test_the_head_of_a_corrected_shot_serves_the_characters_next_one(
+    whole: Path, truth: RotoDocument, tmp_path: Path
+) -> None:
+    """Two poses are corrected; then a run that knows no correction starts from the head that they gave."""
+    path, packs = tmp_path / "shot.rotopaint", tmp_path / "packs"
+    Project.create(path).close()
+    run(replace(job(tmp_path / "out"), project=str(path)), lambda event: None, Cancel())
+    with closing(Project.open(path)) as project:
+        state = project.load().state
+        assert state.document is not None
+        drawn = {name: {f: Key(truth.shape(name).at(f), "human") for f in (1001, 1015)} for name in SEAMS}
+        shapes = tuple(replace(s, keys={**s.keys, **drawn.get(s.name, {})}) for s in state.document.shapes)
+        project.append("fix", state, replace(state, document=replace(state.document, shapes=shapes)))
+    assert main(["publish", "default", "--head", str(path), "--to", str(packs)]) == 0
+    pack = load_pack(packs / "shot_pack")
+    assert pack.card["head"] == {"project": "shot.rotopaint", "frames": "1001, 1015"}
+    assert not pack.card.get("default")
+    head = read_head(pack)
+    assert head is not None
+    assert {*head.seams} == {*SEAMS}
+    run(replace(job(tmp_path / "next"), model=str(pack.folder)), lambda event: None, Cancel())
+    before, after = (mean_distances(records(out, SETTLED), truth) for out in (whole, tmp_path / "next"))
+    assert sum(after.values()) < 0.8 * sum(before.values())

@@ -58,7 +58,10 @@ while (here / "wait").exists():
 if (here / "refusal").exists():
     print((here / "refusal").read_text(), file=sys.stderr)
     sys.exit(2)
-pathlib.Path(words[words.index("--out") + 1]).mkdir()
+if "--out" in words:
+    pathlib.Path(words[words.index("--out") + 1]).mkdir()
+else:
+    (pathlib.Path(words[words.index("--to") + 1]) / words[words.index("--name") + 1]).mkdir()
 """
 
 
@@ -485,6 +488,31 @@ def test_learning_is_stopped_or_refused_and_nothing_has_changed(qtbot: QtBot, sh
     assert shot.status.text.text().endswith("2 poses are corrected (frames 1001, 1003); wanted 3 or more")
     assert shot.session.state == before
     assert not shot.status.progress.isVisible()
+
+
+def test_without_training_learning_keeps_the_head_for_the_next_shots(
+    qtbot: QtBot, shot: Panel, engine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rotopaint_ui.services.learner._PROBE", "raise SystemExit(1)")
+    qtbot.keyClick(shot.canvas, K.Key_T, CTRL | ALT)
+    qtbot.waitUntil(lambda: shot.session.edits.last_step == "learn shot", timeout=60_000)
+    project = shot.session.project.path
+    assert project is not None
+    pack = f"{project.stem}_pack"
+    words = json.loads((engine / "words").read_text())
+    assert words == [
+        "publish",
+        "default",
+        "--head",
+        str(project),
+        "--to",
+        str(project.parent),
+        "--name",
+        pack,
+        "--events",
+    ]
+    assert [ask["model"] for ask in asks_of(engine) if ask["ask"] == "pack"] == [str(project.with_name(pack))]
+    assert shot.status.text.text().endswith(f"{pack} is the model for this character's next shots")
 
 
 @pytest.mark.parametrize("probe", ["", "raise SystemExit(1)"])

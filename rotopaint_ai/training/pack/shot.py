@@ -28,15 +28,14 @@ from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import HEAD, SEAM, Pack, find_pack, load_pack
 from rotopaint_ai.inference.pack_folder import replacing_folder
 from rotopaint_ai.jobs import Cancel, Event, Sink
-from rotopaint_ai.pipeline.teach import read_shot, teach
-from rotopaint_ai.plates import open_plate
-from rotopaint_ai.plates.plate import Plate
-from rotopaint_ai.project import Project, corrections, run_record
+from rotopaint_ai.pipeline.corrected_project import CorrectedProject, copy_pack_with_head, read_corrected_project
+from rotopaint_ai.pipeline.known_head import KnownHead
+from rotopaint_ai.pipeline.teach import TeachResult, head_of_shot, read_shot, teach
+from rotopaint_ai.project import Project, run_record
 from rotopaint_ai.shapes.head_structure import fit_structure
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
 from rotopaint_ai.shapes.manual_keys import with_model_keys
-from rotopaint_ai.shapes.refit import Errors, corrected_shapes
-from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ai.shapes.refit import corrected_shapes
 from rotopaint_ai.sheet import mirror_permutation, mirrored_order
 from rotopaint_ai.training.data.augment import straight_batch
 from rotopaint_ai.training.data.memory import Memory
@@ -78,18 +77,6 @@ class ShotReport:
     seconds: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CorrectedProject:
-    """A project's shot: the present document, the models' predictions with their expected errors, the corrected frames,
-    and the plate."""
-
-    predicted: RotoDocument
-    document: RotoDocument
-    errors: Errors
-    frames: frozenset[int]
-    plate: Plate
-
-
 class ShotTask(LandmarkTask):
     """A landmark training without validation, because corrected frames are few; the last network is used."""
 
@@ -110,7 +97,7 @@ def train_shot(options: TrainOptions) -> ShotReport:
     check_pack_place(options.out)
     config = load_pack_config(options.recipe, options.overrides)
     budget = Budget(config.limit_s, began=options.began)
-    shot = read_corrected_shot(Path(options.sources[0]))
+    shot = read_corrected_project(Path(options.sources[0]))
     pack = load_pack(find_pack(options.init))
     clock, start = {}, time.perf_counter()
     with closing(open_models(pack, device="cpu", threads=1)) as models:
@@ -130,27 +117,17 @@ def train_shot(options: TrainOptions) -> ShotReport:
     _keep_previous_pack(options.out, folder / "before")
     write_shot_pack(options, tuned, lesson, pack, config, shot)
     clock["export"] = round(time.perf_counter() - start, 1)
-    n_moved = _update_project(options, shot)
+    start = time.perf_counter()
+    found, head = _read_again(options.out, shot)
+    if head is not None:
+        made = load_pack(options.out)
+        copy_pack_with_head(made, head, made.folder, project=Path(options.sources[0]), frames=shot.frames)
+    n_moved = _update_project(options, found)
+    clock["reading again"] = round(time.perf_counter() - start, 1)
     report = ShotReport(options.out, tuple(sorted(shot.frames)), tuned.steps, n_moved, clock)
     write_json(folder / "report.json", {"frames": list(report.frames), "steps": tuned.steps, "seconds": clock})
     options.sink(Event("finished", {"stage": "train", "pack": str(options.out), "moved": n_moved}))
     return report
-
-
-def read_corrected_shot(path: Path) -> CorrectedProject:
-    """Read a project. Raises: UsageError, ProjectError, DocumentError, PlateError."""
-    found = corrections(path)
-    project = Project.open(path, write=False)
-    try:
-        note = project.note("run")
-    finally:
-        project.close()
-    if found.predicted is None or found.plate is None:
-        raise UsageError(f"{path.name}: no models were run on it; run them, correct {FEWEST} frames, then train")
-    plate = open_plate(found.plate, colourspace=found.colourspace)
-    errors = run_record.from_json(note).errors_by_shape() if note else {}
-    frames = frozenset(each.frame for each in found.frames) & found.predicted.landmarks.keys.keys()
-    return CorrectedProject(found.predicted, found.document, errors, frames, plate)
 
 
 def read_lesson(shot: CorrectedProject, models: Models, config: PackConfig) -> ShotLesson:
@@ -176,7 +153,22 @@ def read_lesson(shot: CorrectedProject, models: Models, config: PackConfig) -> S
     return make_lesson(reading, shot.plate, drawn, input_size=models.pack.input_size, margin=models.pack.crop_margin)
 
 
-def _update_project(options: TrainOptions, shot: CorrectedProject) -> int | None:
+def _read_again(folder: Path, shot: CorrectedProject) -> tuple[TeachResult, KnownHead | None]:
+    """The shot as the new pack sees it, and its head. No head where the pack has one already, of more poses, or where
+    the shot shows too little of it."""
+    pack = load_pack(folder)
+    with closing(open_models(pack, device="cpu", threads=1)) as models:
+        reading = read_shot(shot.predicted, shot.plate, models)
+        found = teach(reading, shot.predicted, shot.document, shot.errors)
+        if (pack.folder / HEAD).is_file():
+            return found, None
+        try:
+            return found, head_of_shot(reading, shot.predicted, shot.document, shot.errors)
+        except UsageError:
+            return found, None
+
+
+def _update_project(options: TrainOptions, found: TeachResult) -> int | None:
     """Update the project with the new pack's predictions, as a step that can be undone. None if another process has it.
 
     The predictions replace the earlier ones, so that later corrections propagate from them.
@@ -185,8 +177,6 @@ def _update_project(options: TrainOptions, shot: CorrectedProject) -> int | None
     try:
         if project.is_read_only:
             return None
-        with closing(open_models(load_pack(options.out), device="cpu", threads=1)) as models:
-            found = teach(read_shot(shot.predicted, shot.plate, models), shot.predicted, shot.document, shot.errors)
         state, note = project.load().state, project.note("run")
         assert state.document is not None
         assert state.predicted is not None

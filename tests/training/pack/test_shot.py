@@ -16,13 +16,14 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.jobs import Event
+from rotopaint_ai.pipeline.corrected_project import read_corrected_project
 from rotopaint_ai.pipeline.teach import read_shot
 from rotopaint_ai.project import Project, State
 from rotopaint_ai.shapes.bezier import as_array
 from rotopaint_ai.shapes.roto import Key, RotoDocument
 from rotopaint_ai.training.pack.lesson import DrawnShot, make_lesson
 from rotopaint_ai.training.pack.network import TrainOptions
-from rotopaint_ai.training.pack.shot import read_corrected_shot, train_shot
+from rotopaint_ai.training.pack.shot import train_shot
 from rotopaint_ai.training.pack.train import train_pack
 from rotopaint_ai.training.trainer.launch import DONE
 from small_network import SMALL_NETWORK
@@ -106,7 +107,7 @@ def ends(document: RotoDocument, frame: int) -> np.ndarray:
 
 
 def test_a_lesson_distinguishes_labels_from_predictions(project: Path, pack: Path) -> None:
-    shot = read_corrected_shot(project)
+    shot = read_corrected_project(project)
     assert shot.frames == set(CORRECTED)
     solved = {"seam": {f: Key(shot.document.shape("seam").at(f), "propagated") for f in FRAMES}}
     drawn = DrawnShot(shot.document, solved, {"seam"}, shot.frames)
@@ -149,7 +150,7 @@ def test_three_corrected_frames_teach_a_pack_and_the_shot(project: Path, pack: P
     assert taught.card["training"]["init"] == "discs"
     with closing(open_models(taught, device="cpu", threads=1)) as models:
         assert before.predicted is not None
-        shot = read_corrected_shot(project)
+        shot = read_corrected_project(project)
         reading = read_shot(before.predicted, shot.plate, models)
         for frame in (1002, 1004, 1006):  # uncorrected frames
             seam = reading.holds[reading.hold_of[frame]].splines["seam"]
@@ -183,7 +184,7 @@ def test_a_shot_is_promoted_into_the_characters_pack(
     settings = [word for each in (*TINY, "steps=120", "learning_rate=0.004") for word in ("--set", each)]
     words = ["train", str(project), "--recipe", "shot", "--init", str(character), "--out", str(character), *settings]
     assert main(words) == 0
-    promoted, shot = load_pack(character), read_corrected_shot(project)
+    promoted, shot = load_pack(character), read_corrected_project(project)
     assert promoted.sheet == was.sheet
     assert promoted.card["training"]["init"] == "discs"
     with closing(open_models(promoted, device="cpu", threads=1)) as models:

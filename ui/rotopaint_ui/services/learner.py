@@ -19,11 +19,12 @@ from rotopaint_ui.host import Engine
 
 PATIENCE_MS = 20_000  # from the request to stop a training until it is killed; it saves a checkpoint first
 MISSING = "Training is not installed beside the panel's engine: pip install 'rotopaint-ai[train]'"
+PROBE = "Looking for PyTorch"
 ALONE = "one shot holds nothing back to compare on; learn from two or more"
 _PROBE = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
 _OK, _FRAMES_FAILED, _WORSE = 0, 3, 4
 _ABSENT = (1, 2)  # how the probe ends without PyTorch; 2 in the bundle, whose program runs no Python of others
-_MINING_MIN, _GATE_MIN, _SHOT_MIN = 1.0, 0.5, 2.0  # about how long these take, for the progress
+_MINING_MIN, _GATE_MIN, _SHOT_MIN, _HEAD_MIN = 1.0, 0.5, 2.0, 0.3  # about how long these take, for the progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,10 @@ class Lesson:
             LessonStep("Comparing", _GATE_MIN, _engine_command("evaluate", pack, data, *gate)),
         ]
 
+    def steps_without_training(self) -> list[LessonStep]:
+        """None: mining and networks need it."""
+        return []
+
     def outcome(self, code: int, complaint: str) -> str:
         """One line on the pack, however its comparison ended."""
         if code in (_OK, _WORSE):
@@ -80,6 +85,11 @@ class LessonOfShot:
         how = ["--recipe", "shot", "--out", str(self.pack), "--init", self.start, "--events"]
         return [_probe_step(), LessonStep("Learning", _SHOT_MIN, _engine_command("train", str(self.project), *how))]
 
+    def steps_without_training(self) -> list[LessonStep]:
+        """The step that keeps the head alone, with the start pack's networks."""
+        how = ["--head", str(self.project), "--to", str(self.pack.parent), "--name", self.pack.name, "--events"]
+        return [LessonStep("Keeping the head", _HEAD_MIN, _engine_command("publish", self.start, *how))]
+
     def outcome(self, code: int, complaint: str) -> str | None:
         """The end of training, with the new pack or None."""
         return "" if code == _OK else None
@@ -95,7 +105,7 @@ class LessonStep:
 
 
 def _probe_step() -> LessonStep:
-    return LessonStep("Looking for PyTorch", 0.0, ("-c", _PROBE))
+    return LessonStep(PROBE, 0.0, ("-c", _PROBE))
 
 
 class TrainingProbe(QObject):
@@ -200,8 +210,12 @@ class Learner(QObject):
             self._end_all(False, "Stopped: no pack was made")
         elif outcome is not None:
             self._end_all(True, outcome)
-        elif self._at == 0 and code in _ABSENT:
-            self._end_all(False, MISSING)
+        elif name == PROBE and code in _ABSENT:
+            self._steps = self._lesson.steps_without_training()
+            if self._steps:
+                self._begin_step()
+            else:
+                self._end_all(False, MISSING)
         elif has_crashed or is_last or code not in (_OK, _FRAMES_FAILED):
             self._end_all(False, f"{name} failed: {complaint or f'it ended with code {code}'}")
         else:

@@ -30,7 +30,7 @@ from rotopaint_ui.session.session import ShotSession
 TEACH, LEARN = "Teach shot", "Learn shot"  # their steps are called so, too
 _BEGINS = {
     TEACH: "looking at every pose again, from your corrections",
-    LEARN: "training on the corrected poses, about two minutes; go on meanwhile",
+    LEARN: "a model for this character from the corrected poses, about two minutes; go on meanwhile",
 }
 SEEN_PX = 0.1  # a frame whose curves move by less counts as not moved
 REST_MS = 150  # interval of checks whether the drag has ended
@@ -91,7 +91,7 @@ class Teacher(QObject):
 
     def learn(self, choice: PlateChoice, pack: str | None) -> None:
         """Train a pack beside the project on its corrections, starting from `pack`, then teach the shot with its
-        predictions."""
+        predictions. Without training installed the new pack is the old one with the shot's head."""
         if not self._may_begin():
             return
         try:
@@ -290,7 +290,12 @@ class Teacher(QObject):
         moved = keys_moved_between(before.document, document)
         self.taught.emit(before.document, document)
         session.notify()
-        self.message_sent.emit(f"{self._what}: {summary_of(moved, session, taught.doubtful, len(doubtful))}", "good")
+        kept = ""
+        if self._what == LEARN and self._lesson is not None:
+            kept = f". {self._lesson[1].name} is the model for this character's next shots"
+        self.message_sent.emit(
+            f"{self._what}: {summary_of(moved, session, taught.doubtful, len(doubtful))}{kept}", "good"
+        )
 
 
 def _pack_beside(project: Path) -> Path:
