@@ -21,5 +21,6 @@ What a run keeps: `out_folder` (whose the folder is, and its lock), `record_stor
 `--resume` needs), `save_to_project` (results into a project file).
 
 `rotopaint matte` and `clean` take finished shapes or external mattes, or take rigs off: `paint_job` over
-`painter`. `teach` carries corrections of seams over to a shot's other poses.
+`painter`. `teach` carries corrections of seams over to a shot's other poses, and `corrected_project` the head that they
+give to the character's next shots.
 """

@@ -66,10 +66,10 @@ LOOKS_BY_MARKS = ((0.03, 1), (0.012, 1), (0.012, 1), (0.006, 2), (0.006, 2))  # 
 FIRST_FAR_PX = (8.0, 8.0, 8.0, 5.0, 5.0, 3.0, 3.0, 2.0, 2.0, 1.5)
 FAR_PX = 0.6  # and afterwards
 SHARP = 0.0015  # share of the face: smallest standard deviation of an observed crease
-# With a head that a pack knows, chosen on the held-back training shots of two characters: two narrow searches, and
+# With a head that a pack knows, chosen on training shots of two characters that the pack had not seen:
 KNOWN_LOOKS = LOOKS[-1:] * 2
-LANDMARKS_APART = 2.0  # factor on landmarks' errors: they err alike, and all at once where a pose is new
-MARK_PX = 1.0  # standard deviation of a shared mark, most of it of marks that no rigid head carries
+LANDMARKS_APART = 1.4  # factor on landmarks' errors: they err alike, and all at once where a pose is new
+MARK_PX = 1.4  # standard deviation of a shared mark, most of it of marks that no rigid head carries
 ALIKE = 4.0  # neighbouring samples that count as one, because their errors are correlated
 KNOWN_FACE = 0.005  # share of the face: models trained on the character have smaller expected errors
 
