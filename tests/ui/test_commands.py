@@ -46,7 +46,13 @@ def test_own_keys_win_and_clashes_are_named() -> None:
 
 def test_preferences_come_back_as_they_were(own_preferences: Path) -> None:
     meant = Preferences(cache_mb=2048, threads=3, device="cuda", autosave_s=5.0, preset=Preset.MOCHA)
-    meant = meant.with_shortcut("accept", ("Ctrl+Y", "J")).with_recent("/a").with_recent("/b").with_recent("/a")
+    meant = (
+        meant.with_shortcut("accept", ("Ctrl+Y", "J"))
+        .with_recent("/a")
+        .with_recent("/b")
+        .with_recent("/a")
+        .with_learnt("/p_pack")
+    )
     kept.write_preferences(own_preferences, meant)
     assert kept.read_preferences(own_preferences) == (meant, None)
     assert meant.recent == ("/a", "/b")

@@ -112,3 +112,13 @@ def test_a_plate_rendered_again_is_read_again(plate: str, tmp_path: Path) -> Non
     write_plate(tmp_path / "shot" / "plates", add=50)
     decoder.answer({"ask": "open", "plate": "plate", "source": plate})
     assert decoder.answer(request)[1][-1] == before[-1] + 50
+
+
+def test_packs_are_those_installed_and_those_in_folders_that_are_still_there(tmp_path: Path) -> None:
+    for name in ("pip_pack", "empty"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "pip_pack" / "card.json").touch()
+    folders = [str(tmp_path / name) for name in ("pip_pack", "empty", "gone")]
+    facts, _ = Decoder().answer({"ask": "packs", "folders": folders})
+    assert "puppet" in facts["packs"]
+    assert facts["folders"] == folders[:1]

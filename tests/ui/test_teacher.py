@@ -513,6 +513,20 @@ def test_without_training_learning_keeps_the_head_for_the_next_shots(
     ]
     assert [ask["model"] for ask in asks_of(engine) if ask["ask"] == "pack"] == [str(project.with_name(pack))]
     assert shot.status.text.text().endswith(f"{pack} is the model for this character's next shots")
+    folder = project.with_name(pack)
+    assert shot.preferences.learnt == (str(folder),)
+    shot._services.frame_cache.packs.emit(["kubo"], [str(folder)])  # what the engine answers
+    assert shot.top.chosen_pack is None  # this shot stays with the pack of its run
+    shot.top.pack.setCurrentText(pack)
+    assert shot.top.chosen_pack == str(folder)
+    shot.top.show_packs(["other"], [str(folder)])
+    assert (shot.top.pack.currentText(), shot.top.chosen_pack) == (pack, str(folder))
+    shot.top.show_packs(["other"], [])  # the folder is gone
+    assert shot.top.chosen_pack == str(folder)
+    shot.top.show_pack(None)
+    shot.top.show_packs([pack], [str(folder)])  # an installed pack of the same name
+    shot.top.show_pack(str(folder))
+    assert shot.top.chosen_pack == str(folder)
 
 
 @pytest.mark.parametrize("probe", ["", "raise SystemExit(1)"])

@@ -11,7 +11,7 @@ by `bytes` bytes of picture (R, G, B, 8 bit, rows from top to bottom, the plate'
     {"ask": "pixel", "plate": "plate", "frame": 1001, "x": 640, "y": 360}   the plate's own values, whatever the look
     {"ask": "views"}
     {"ask": "spaces"}
-    {"ask": "packs"}
+    {"ask": "packs", "folders": [...]}   those installed, and those of the folders that hold one
 
 Looks never touch the plate: they act between scene-linear pixels and the display.
 """
@@ -33,7 +33,7 @@ import OpenImageIO as oiio
 from numpy.typing import NDArray
 
 from rotopaint_ai.errors import RotopaintError, UsageError
-from rotopaint_ai.inference.pack import installed_packs
+from rotopaint_ai.inference.pack import CARD, installed_packs
 from rotopaint_ai.plates import colour, open_plate
 from rotopaint_ai.plates.plate import Frame, Plate
 from rotopaint_ui.engine.shared_memory import SharedMemoryWriter
@@ -46,6 +46,11 @@ LookKey = tuple[float, float, str]
 _LUMA = np.array([0.2126, 0.7152, 0.0722], np.float32)  # ITU-R BT.709
 
 KEPT_BYTES = 256 << 20  # frames kept as the file's own codes, so that a new look needs no reading
+
+
+def _packs_answer(request: Mapping[str, Any]) -> DecoderReply:
+    folders = [folder for folder in request.get("folders", ()) if os.path.isfile(os.path.join(folder, CARD))]
+    return {"packs": [path.name for path in installed_packs()], "folders": folders}, b""
 
 
 class Decoder:
@@ -62,7 +67,7 @@ class Decoder:
             "pixel": self._read_pixel,
             "views": lambda request: ({"views": list(colour.views()), "studio": _studio_answer()}, b""),
             "spaces": lambda request: ({"spaces": list(colour.colourspaces())}, b""),
-            "packs": lambda request: ({"packs": [path.name for path in installed_packs()]}, b""),
+            "packs": _packs_answer,
         }
 
     def answer(self, request: Mapping[str, Any]) -> DecoderReply:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,7 +58,7 @@ class FrameCache(QObject):
     opened = Signal(str, dict)  # plate, its facts
     views = Signal(list)  # names of the display's views
     spaces = Signal(list)  # names of the colour spaces that a plate may be read in
-    packs = Signal(list)  # names of the model packs that are installed
+    packs = Signal(list, list)  # names of the model packs that are installed, and folders of others
     image_ready = Signal(str, int)  # plate, frame
     thumb_ready = Signal(int)
     pixel_ready = Signal(str, int, int, int, tuple)  # plate, frame, column, row, scene-linear values
@@ -123,9 +123,9 @@ class FrameCache(QObject):
         if studio.get("trouble"):
             self.failed.emit(studio["trouble"])
 
-    def ask_choices(self) -> None:
-        """Request the display's views and the installed model packs; `views` and `packs` follow."""
-        self._calls += [{"ask": "views"}, {"ask": "packs"}]
+    def ask_choices(self, folders: Sequence[str] = ()) -> None:
+        """Request the display's views and the packs, installed or in these folders; `views` and `packs` follow."""
+        self._calls += [{"ask": "views"}, {"ask": "packs", "folders": list(folders)}]
         self._send_requests()
 
     def ask_spaces(self) -> None:
@@ -277,7 +277,7 @@ class FrameCache(QObject):
         elif ask == "spaces":
             self.spaces.emit(reply.get("spaces", []))
         elif ask == "packs":
-            self.packs.emit(reply.get("packs", []))
+            self.packs.emit(reply.get("packs", []), reply.get("folders", []))
         elif reply.get("ticket") != self._ticket(plate):
             return  # the plate has been replaced since
         elif ask == "pixel":

@@ -83,6 +83,7 @@ def connect_services(
     teacher.taught.connect(services.review.show_moved)
     teacher.ended.connect(widgets.status.hide_progress)
     teacher.wants_look.connect(updates.refresh)
+    teacher.learnt.connect(results.offer_learnt)
     tracker = services.tracker
     tracker.message_sent.connect(say)
     tracker.progressed.connect(widgets.status.show_progress)

@@ -50,7 +50,7 @@ class ResultHandlers(QObject):
         widgets.top.show_plate(plate)
         widgets.canvas.view = ViewTransform(aspect=plate.pixel_aspect)
         widgets.canvas.fit()
-        services.frame_cache.ask_choices()
+        services.frame_cache.ask_choices(services.preferences.value.learnt)
         self._updates.want_pictures()
         services.clean_plate.open()
         self._view.take_tool("crop")
@@ -61,6 +61,12 @@ class ResultHandlers(QObject):
         services.jobs.read_results()
         services.preferences.set(services.preferences.value.with_recent(_lasting(plate.source)))
         self.plate_opened.emit()
+
+    def offer_learnt(self, folder: str) -> None:
+        """Offer a pack that was learnt from a shot, here and in the next shots."""
+        preferences = self._services.preferences
+        preferences.set(preferences.value.with_learnt(folder))
+        self._services.frame_cache.ask_choices(preferences.value.learnt)
 
     def show_results(self, results: Results, is_run: bool) -> None:
         """After results were taken into the session; `is_run`: those of a run that has just ended."""

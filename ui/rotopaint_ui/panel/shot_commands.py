@@ -233,7 +233,10 @@ class ShotCommands:
         """Show the window that mines projects and trains a pack from them."""
         if self._learning is None:
             self._learning = LearnWindow(self._host.engine, self._window)
-            self._learning.pack_made.connect(lambda name: self._services.frame_cache.ask_choices())
+            services = self._services
+            self._learning.pack_made.connect(
+                lambda name: services.frame_cache.ask_choices(services.preferences.value.learnt)
+            )
         pack = self._widgets.top.chosen_pack or "default"
         self._services.autosave.save()
         self._learning.offer(self._services.session.project.path, pack)

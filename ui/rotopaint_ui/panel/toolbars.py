@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
@@ -77,6 +78,7 @@ class TopBar(QFrame):
         self.run_all = QPushButton("Run all")
         self.run_all.setToolTip("The whole shot, whatever In and Out are (Ctrl+Alt+Return)")
         self.run_all.hide()
+        self._folders: dict[str, str] = {}  # of packs that are not installed, by the name they are shown by
         self._range, self._is_running, self._emitted_pack = "", False, self.chosen_pack
         self.export = QPushButton(export_label)
         row = QHBoxLayout(self)
@@ -123,8 +125,11 @@ class TopBar(QFrame):
 
     def show_pack(self, name: str | None) -> None:
         """Choose a pack; None: the default one."""
-        self.pack.setCurrentText(name or DEFAULT_PACK)
+        self.pack.setCurrentText(self._shown_as(name or DEFAULT_PACK))
         self._tell_pack()
+
+    def _shown_as(self, name: str) -> str:
+        return next((text for text, folder in self._folders.items() if folder == name), name)
 
     def show_plate(self, plate: PlateFacts) -> None:
         """Show name and facts of the open plate."""
@@ -173,18 +178,22 @@ class TopBar(QFrame):
         self.device.setProperty("kind", "trouble" if is_other else "plain")
         _polish(self.device)
 
-    def show_packs(self, names: Sequence[str]) -> None:
-        """Offer these packs; the chosen one stays chosen."""
-        chosen = self.pack.currentText()
+    def show_packs(self, names: Sequence[str], folders: Sequence[str] = ()) -> None:
+        """Offer these packs, those in folders by the folder's name; the chosen one stays chosen."""
+        text = self.pack.currentText()
+        chosen = self._folders.get(text, text)
+        self._folders = {name: folder for folder in reversed(folders) if (name := Path(folder).name) not in names}
         self.pack.clear()
-        self.pack.addItems([DEFAULT_PACK, *names])
-        self.pack.setCurrentText(chosen)
+        self.pack.addItems([DEFAULT_PACK, *names, *self._folders])
+        for row, name in enumerate([DEFAULT_PACK, *names, *self._folders]):
+            self.pack.setItemData(row, self._folders.get(name), Qt.ItemDataRole.ToolTipRole)
+        self.pack.setCurrentText(self._shown_as(chosen))
 
     @property
     def chosen_pack(self) -> str | None:
         """The pack to run with; None: the default one."""
         text = self.pack.currentText().strip()
-        return None if text in ("", DEFAULT_PACK) else text
+        return None if text in ("", DEFAULT_PACK) else self._folders.get(text, text)
 
 
 class Slider(QWidget):

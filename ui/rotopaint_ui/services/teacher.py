@@ -45,6 +45,7 @@ class Teacher(QObject):
     taught = Signal(object, object)
     ended = Signal()
     wants_look = Signal()  # the offer may have changed
+    learnt = Signal(str)  # the folder of the pack that Learn shot has made
 
     def __init__(self, session: ShotSession, engine: Callable[[], Engine], parent: QObject) -> None:
         super().__init__(parent)
@@ -293,6 +294,7 @@ class Teacher(QObject):
         kept = ""
         if self._what == LEARN and self._lesson is not None:
             kept = f". {self._lesson[1].name} is the model for this character's next shots"
+            self.learnt.emit(str(self._lesson[1]))
         self.message_sent.emit(
             f"{self._what}: {summary_of(moved, session, taught.doubtful, len(doubtful))}{kept}", "good"
         )

@@ -23,12 +23,13 @@ VARIABLE = "ROTOPAINT_PREFERENCES"
 MOST_RECENT = 12
 FORMAT = "rotopaint-preferences"
 
+_LISTS = ("recent", "learnt")
 STUDIO = "studio: "  # how names of views begin that are of $OCIO
 
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """Settings, shortcuts and recent shots, the latest first."""
+    """Settings, shortcuts, recent shots and the folders of packs learnt from shots, the latest first."""
 
     cache_mb: int = 512
     threads: int = 0
@@ -40,16 +41,24 @@ class Preferences:
     preset: Preset = Preset.NUKE
     shortcuts: Mapping[str, KeySequences] = field(default_factory=dict)
     recent: tuple[str, ...] = ()
+    learnt: tuple[str, ...] = ()
 
     def with_recent(self, path: str) -> Preferences:
         """The preferences with a shot at the head of the recent ones."""
-        rest = tuple(each for each in self.recent if each != path)
-        return replace(self, recent=(path, *rest)[:MOST_RECENT])
+        return replace(self, recent=_at_head(self.recent, path))
+
+    def with_learnt(self, folder: str) -> Preferences:
+        """The preferences with a pack at the head of the learnt ones."""
+        return replace(self, learnt=_at_head(self.learnt, folder))
 
     def with_shortcut(self, name: str, keys: KeySequences | None) -> Preferences:
         """The preferences with the user's own keys for a command; None: the preset's."""
         own = {each: value for each, value in self.shortcuts.items() if each != name}
         return replace(self, shortcuts=own if keys is None else {**own, name: keys})
+
+
+def _at_head(paths: tuple[str, ...], path: str) -> tuple[str, ...]:
+    return (path, *(each for each in paths if each != path))[:MOST_RECENT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +122,8 @@ def write_preferences(path: Path, preferences: Preferences) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     own = {name: list(keys) for name, keys in preferences.shortcuts.items()}
     plain = {each.name: getattr(preferences, each.name) for each in fields(preferences)}
-    write_json(path, {"format": FORMAT, "version": 1, **plain, "shortcuts": own, "recent": list(preferences.recent)})
+    lists = {name: list(getattr(preferences, name)) for name in _LISTS}
+    write_json(path, {"format": FORMAT, "version": 1, **plain, "shortcuts": own, **lists})
 
 
 def _set_aside_damaged(path: Path, error: Exception) -> str:
@@ -140,8 +150,13 @@ def _checked_preferences(value: Any) -> Preferences:
         view=str(value.get("view", Preferences().view)),
         preset=Preset(value.get("preset", Preset.NUKE)),
         shortcuts=own,
-        recent=tuple(str(path) for path in value.get("recent", ())),
+        recent=_paths(value, "recent"),
+        learnt=_paths(value, "learnt"),
     )
+
+
+def _paths(value: Any, name: str) -> tuple[str, ...]:
+    return tuple(str(path) for path in value.get(name, ()))
 
 
 def _number_setting(name: str, value: Any) -> Any:
