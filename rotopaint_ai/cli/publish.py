@@ -6,12 +6,15 @@ import argparse
 import os
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.inference.pack import Pack
 from rotopaint_ai.jobs import BEGINS_ANEW
 from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
 from rotopaint_ai.watch import watch_work
+
+if TYPE_CHECKING:
+    from rotopaint_ai.inference.pack import Pack
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -64,17 +64,6 @@ class SharedMarks:
     at: Complex
     count: int
 
-    def pairs(self) -> tuple[Numbers, Numbers]:
-        """All pairs of observations of one mark, including each with itself, by index."""
-        seen = np.bincount(self.mark, minlength=self.count)
-        start = np.cumsum(seen) - seen
-        ones, others = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
-        for n in np.unique(seen).tolist():
-            first, (a, b) = start[seen == n][:, None], np.mgrid[:n, :n]
-            ones.append((first + a.ravel()).ravel())
-            others.append((first + b.ravel()).ravel())
-        return np.concatenate(ones), np.concatenate(others)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarkPicture:

@@ -25,6 +25,7 @@ DEEP = 2e-4  # weight of the ball prior relative to one observation
 FIRST_DEEP = 0.02  # the same while cameras are inaccurate
 LONGEST_STEP = 0.3  # largest step of a mark in space
 _FIRST_ROUNDS, _FIRST_FAR_PX = 4, 8.0  # while cameras are inaccurate
+_AT_ONCE = 512  # marks eliminated at once: memory against calls
 _PLACE = np.array([1, 1j])
 
 
@@ -126,11 +127,15 @@ class MarkEquations:
         own, pull = self.pull(n_holds)
         through = self.both @ self.inverse[mark]
         np.subtract.at(pull, hold, (through @ self.mark_pull[mark][..., None])[..., 0])
-        one, other = self.marks.pairs()
-        whole = np.zeros((n_holds * n_holds, 6, 6))
-        whole[:: n_holds + 1] = own
-        np.subtract.at(whole, hold[one] * n_holds + hold[other], through[one] @ self.both[other].transpose(0, 2, 1))
-        return whole.reshape(n_holds, n_holds, 6, 6).transpose(0, 2, 1, 3), pull
+        whole, every = np.zeros((n_holds, 6, n_holds, 6)), np.arange(n_holds)
+        whole[every, :, every] = own
+        for start in range(0, len(self.inverse), _AT_ONCE):
+            part = slice(*np.searchsorted(mark, (start, start + _AT_ONCE)))
+            at = hold[part], slice(None), mark[part] - start
+            left, right = np.zeros((2, n_holds, 6, _AT_ONCE, 3))
+            left[at], right[at] = through[part], self.both[part]
+            whole -= (left.reshape(6 * n_holds, -1) @ right.reshape(6 * n_holds, -1).T).reshape(whole.shape)
+        return whole, pull
 
     def steps(self, camera_steps: Array) -> Array:
         """Steps of the marks (K, 3), given those of the cameras (H, 6)."""

@@ -20,7 +20,7 @@ from rotopaint_ai.shapes.head_bundle import (
     observe_curves,
 )
 from rotopaint_ai.shapes.head_cameras import BALL, PERSPECTIVE, Cameras, ball_depth, rotations
-from rotopaint_ai.shapes.head_marks import Marks3D, expected_marks
+from rotopaint_ai.shapes.head_marks import MarkEquations, Marks3D, expected_marks
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.samples import open_curve_distance
@@ -168,6 +168,35 @@ def test_shared_marks_carry_a_drawn_curve_to_every_hold() -> None:
     assert offs[1] < 0.4 < 1.0 < offs[0]
     assert deviations[1] < deviations[0] / 2
     assert 0.5 < deviations[1] / offs[1] < 2
+
+
+def test_cameras_come_out_alike_however_many_marks_are_eliminated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, n_holds, n_marks = np.random.default_rng(6), 5, 23
+    cameras = Cameras(
+        np.full(n_holds, 80.0), rotations(draw.normal(0, 0.2, (n_holds, 3))), draw.uniform(100, 200, (n_holds, 2))
+    )
+    places = draw.uniform(-1, 1, (n_marks, 3))
+    mark, hold = np.nonzero(draw.random((n_marks, n_holds)) < 0.7)
+    marks = SharedMarks(mark, hold, cameras.see(places)[hold, mark] + draw.normal(0, 1, len(mark)), n_marks)
+    equations = MarkEquations.of(cameras, Marks3D(places, places[:, 2]), marks, 1.0)
+    whole, pull = equations.eliminated(n_holds)
+    camera_steps = np.linalg.solve(whole.reshape(30, 30) + 1e-3 * np.eye(30), pull.ravel()).reshape(n_holds, 6)
+    # the same steps from the equations of cameras and marks together
+    both = np.zeros((n_holds, 6, n_marks, 3))
+    both[hold, :, mark] = equations.both
+    left, right = np.zeros((n_holds, 6, n_holds, 6)), np.zeros((n_marks, 3, n_marks, 3))
+    left[range(n_holds), :, range(n_holds)] = equations.pull(n_holds)[0]
+    right[range(n_marks), :, range(n_marks)] = np.linalg.inv(equations.inverse)
+    across = both.reshape(30, -1)
+    together = np.block(
+        [[left.reshape(30, 30) + 1e-3 * np.eye(30), across], [across.T, right.reshape(3 * n_marks, -1)]]
+    )
+    wanted = np.linalg.solve(
+        together, np.concatenate([equations.pull(n_holds)[1].ravel(), equations.mark_pull.ravel()])
+    )
+    np.testing.assert_allclose(camera_steps.ravel(), wanted[:30], rtol=1e-5)
+    monkeypatch.setattr("rotopaint_ai.shapes.head_marks._AT_ONCE", 4)
+    np.testing.assert_allclose(equations.eliminated(n_holds)[0], whole, atol=1e-6 * abs(whole).max())
 
 
 def test_marks_are_expected_to_move_as_their_surface_is_turned() -> None:
