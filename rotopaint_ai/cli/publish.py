@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rotopaint_ai.cli.shared import one_thread_per_frame
 from rotopaint_ai.errors import UsageError
-from rotopaint_ai.jobs import BEGINS_ANEW
+from rotopaint_ai.jobs import BEGINS_ANEW, Event
 from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
-from rotopaint_ai.watch import watch_work
+from rotopaint_ai.watch import StagedProgress, watch_work
 
 if TYPE_CHECKING:
     from rotopaint_ai.inference.pack import Pack
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="folder of packs (default: $ROTOPAINT_MODELS); an existing pack of the same name is replaced",
     )
-    parser.add_argument("--name", help="name of the copy (default: the pack's; with --head, PROJECT_pack)")
+    parser.add_argument("--name", help="with --head: name of the copy (default: PROJECT_pack)")
     parser.add_argument(
         "--head",
         metavar="PROJECT",
@@ -36,9 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Execute the command; returns the exit code."""
+    one_thread_per_frame()
     from rotopaint_ai.cli import OK
-    from rotopaint_ai.inference.pack import load_pack
-    from rotopaint_ai.inference.pack_folder import is_replaceable, replacing_folder
+    from rotopaint_ai.inference.pack import HEAD, load_pack
+    from rotopaint_ai.inference.pack_folder import copy_pack, is_replaceable, replacing_folder
 
     to = arguments.to or os.environ.get("ROTOPAINT_MODELS")
     if not to:
@@ -47,6 +49,10 @@ def execute(arguments: argparse.Namespace) -> int:
     if project is not None and project.suffix.lower() != PROJECT_SUFFIX:
         raise UsageError(f"publish --head {project}: wanted a project (*{PROJECT_SUFFIX})")
     pack = load_pack(arguments.pack)  # refuses an incomplete pack
+    if project is not None and (pack.folder / HEAD).is_file() and "head" not in pack.card:
+        raise UsageError(
+            f"publish --head: {pack.name} was trained with a head of its own, of more poses; use it as it is"
+        )
     source = pack.folder.resolve()
     target = Path(to).resolve() / _name_of_copy(arguments, source.name, project)
     if source == target and project is None:
@@ -61,14 +67,18 @@ def execute(arguments: argparse.Namespace) -> int:
         _copy_with_head(arguments, pack, project, target)
     else:
         with replacing_folder(target) as beside:
-            shutil.copytree(source, beside, dirs_exist_ok=True)
+            copy_pack(source, beside)
     if not arguments.events:
         print(f"{target}: published; --model {target.name} finds it where $ROTOPAINT_MODELS is {target.parent}")
     return OK
 
 
 def _name_of_copy(arguments: argparse.Namespace, name: str, project: Path | None) -> str:
-    wanted = arguments.name or (name if project is None else f"{project.stem}_pack")
+    if project is None:
+        if arguments.name:
+            raise UsageError("publish --name: works only with --head; a pack is published under its own name")
+        return name
+    wanted = arguments.name or f"{project.stem}_pack"
     if Path(wanted).name != wanted or wanted == "..":
         raise UsageError(f"publish --name {wanted}: wanted a name without folders; --to says where")
     return str(wanted)
@@ -76,12 +86,14 @@ def _name_of_copy(arguments: argparse.Namespace, name: str, project: Path | None
 
 def _copy_with_head(arguments: argparse.Namespace, pack: Pack, project: Path, target: Path) -> None:
     from rotopaint_ai.pipeline.corrected_project import copy_pack_with_head, head_of_project, read_corrected_project
-    from rotopaint_ai.pipeline.executor import make_progress
 
     shot = read_corrected_project(project)
     with watch_work(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
+        progress = StagedProgress({"head": 1.0}, sink, cancel.check)
         try:
-            head = head_of_project(shot, pack, make_progress("head", sink, cancel))
+            head = head_of_project(shot, pack, partial(progress, "head"))
         except UsageError as error:
             raise UsageError(f"{project.name}: {error}") from None
-    copy_pack_with_head(pack, head, target, project=project, frames=shot.frames)
+        cancel.check()
+        copy_pack_with_head(pack, head, target, project=project, frames=shot.frames)
+        sink(Event("finished", {"pack": str(target)}))

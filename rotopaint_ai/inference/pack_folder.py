@@ -24,6 +24,15 @@ def is_replaceable(folder: Path) -> bool:
     return True
 
 
+def copy_pack(pack: Path, to: Path, *, without: frozenset[str] = frozenset()) -> None:
+    """Copy a pack's files into an empty folder, without the modes of a folder or files that may not be written."""
+    for path in pack.rglob("*"):
+        if path.is_file() and path.name not in without:
+            beside = to / path.relative_to(pack)
+            beside.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, beside)
+
+
 @contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
     """A temporary empty folder that replaces `folder` at the end; after an error it is removed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import HEAD, Pack, load_card, write_card
-from rotopaint_ai.inference.pack_folder import replacing_folder
+from rotopaint_ai.inference.pack_folder import copy_pack, replacing_folder
 from rotopaint_ai.inference.signing import SIGNATURE
 from rotopaint_ai.pipeline.known_head import KnownHead
 from rotopaint_ai.pipeline.teach import head_of_shot, read_shot
@@ -68,6 +67,6 @@ def copy_pack_with_head(pack: Pack, head: KnownHead, to: Path, *, project: Path,
     card = {name: value for name, value in load_card(pack.folder).items() if name != "default"}
     facts = {"project": project.name, "frames": summarise(sorted(frames))}
     with replacing_folder(to) as made:
-        shutil.copytree(pack.folder, made, dirs_exist_ok=True, ignore=shutil.ignore_patterns(SIGNATURE))
+        copy_pack(pack.folder, made, without=frozenset((SIGNATURE,)))
         head.write(made / HEAD)
         write_card(made, {**card, "name": to.name, "head": facts})

@@ -149,8 +149,8 @@ def solve_cameras(
     """Solve the cameras of a head whose points in space (N, 3) are known: landmarks, then seams in the order of `shot`.
 
     `motion_L`: how far landmarks move on the head, in face units. The rest as in `solve_head`. Marks that holds share
-    tie the cameras together. Teach has no use for it: a head that is solved from a shot's corrections asks for fewer
-    keys and does less harm.
+    tie the cameras together, where a picture of each hold can be read. Teach has no use for it: a head that is solved
+    from a shot's corrections asks for fewer keys and does less harm.
     """
     size = np.abs(shot.heads.factor_H)
     marks = shot.points_HL, LANDMARKS_APART * np.hypot(shot.error_px_HL, motion_L * size[:, None])

@@ -144,8 +144,6 @@ def head_of_corrections(sheet: Sheet, solved: SolvedHead) -> KnownHead:
     no use for other shots.
     """
     head, specs, points = solved.head, open_seams(sheet), solved.facts.points_HL
-    if len(points) < FEWEST:
-        raise UsageError(f"the shot has {len(points)} poses; wanted {FEWEST} or more, to know the head in space")
     if head.cameras.spread() < LEAST_TURNED or not (abs(head.points) < FARTHEST).all():
         raise UsageError("the head hardly turns in this shot; take one in which it is seen from several sides")
     return _head_with_motion(sheet, specs, head, points, np.ones(points.shape, bool), MISFIT)

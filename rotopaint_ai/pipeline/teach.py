@@ -36,7 +36,7 @@ from rotopaint_ai.pipeline.head_solve import (
     open_seams,
     solve_head,
 )
-from rotopaint_ai.pipeline.known_head import KnownHead, head_of_corrections
+from rotopaint_ai.pipeline.known_head import FEWEST, KnownHead, head_of_corrections
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.placement import SeamLook, look
@@ -192,11 +192,13 @@ def head_of_shot(
     predicted, document = remove_groups(predicted, document), remove_groups(document, document)
     sheet, shapes = reading.models.pack.sheet, {shape.name: shape for shape in predicted.shapes}
     corrected = {task.spec.name: task for task in _tasks(reading, predicted, document) if task.exact_H.any()}
-    specs = open_seams(sheet)
+    specs, n_holds = open_seams(sheet), len(reading.holds)
+    if n_holds < FEWEST:
+        raise UsageError(f"the shot has {n_holds} poses; wanted {FEWEST} or more, to know the head in space")
     if not corrected:
         raise UsageError("no seam was corrected where the face was found; correct one pose, or more")
     if any(spec.name not in shapes or shapes[spec.name].n_points != spec.n_points for spec in specs):
-        raise UsageError("the run made other seams than the pack's; run the shot again with that pack")
+        raise UsageError("the run has not all seams of the pack; run the shot with that pack, and correct it there")
     tasks = [
         corrected.get(spec.name) or _seam_task(reading, spec, shapes[spec.name], shapes[spec.name], [])
         for spec in specs

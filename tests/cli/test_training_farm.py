@@ -14,7 +14,8 @@ import yaml
 
 from rotopaint_ai.cli import main
 from rotopaint_ai.exchange import document
-from rotopaint_ai.inference.pack import load_pack
+from rotopaint_ai.inference.pack import HEAD, load_card, load_pack, write_card
+from rotopaint_ai.pipeline.known_head import KnownHead
 from rotopaint_ai.project import Project, State
 from small_network import SMALL_NETWORK
 
@@ -198,12 +199,28 @@ def test_a_head_is_published_from_a_corrected_project_alone(
         (["--head", "shot.nk"], "publish --head shot.nk: wanted a project (*.rotopaint)"),
         (["--head", str(empty)], "shot.rotopaint: holds no shapes yet"),
         (["--head", str(tmp_path / "no.rotopaint")], "does not exist"),
-        (["--name", "packs/pip"], "publish --name packs/pip: wanted a name without folders"),
+        (["--head", str(empty), "--name", "packs/pip"], "publish --name packs/pip: wanted a name without folders"),
+        (["--name", "pip"], "publish --name: works only with --head"),
     ):
         assert main(["publish", str(puppet_pack), *words, *to]) == 2
         complaint = capsys.readouterr().err.strip()
         assert said in complaint
         assert "\n" not in complaint
         assert not (tmp_path / "to").exists()
-    assert main(["publish", str(puppet_pack), "--name", "pip", *to]) == 0
-    assert load_pack(tmp_path / "to" / "pip").card == load_pack(puppet_pack).card
+    trained = tmp_path / "trained"
+    shutil.copytree(puppet_pack, trained)
+    KnownHead({}, {}, {}).write(trained / HEAD)
+    write_card(trained, load_card(trained))
+    assert main(["publish", str(trained), "--head", str(empty), *to]) == 2
+    assert "was trained with a head of its own" in capsys.readouterr().err
+
+
+def test_a_pack_that_may_not_be_written_is_published_into_one_that_may(tmp_path: Path, puppet_pack: Path) -> None:
+    studios = tmp_path / "studios" / puppet_pack.name
+    shutil.copytree(puppet_pack, studios)
+    for path in (*studios.iterdir(), studios):
+        path.chmod(path.stat().st_mode & ~0o222)
+    assert main(["publish", str(studios), "--to", str(tmp_path / "to")]) == 0
+    copied = tmp_path / "to" / puppet_pack.name
+    assert all(path.stat().st_mode & 0o200 for path in (*copied.iterdir(), copied))
+    studios.chmod(0o755)

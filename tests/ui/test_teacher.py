@@ -512,7 +512,10 @@ def test_without_training_learning_keeps_the_head_for_the_next_shots(
         "--events",
     ]
     assert [ask["model"] for ask in asks_of(engine) if ask["ask"] == "pack"] == [str(project.with_name(pack))]
-    assert shot.status.text.text().endswith(f"{pack} is the model for this character's next shots")
+    assert shot.status.text.text().endswith(
+        f"{pack} is the model for this character's next shots; it has the head alone, because training is not "
+        "installed: pip install 'rotopaint-ai[train]'"
+    )
     folder = project.with_name(pack)
     assert shot.preferences.learnt == (str(folder),)
     shot._services.frame_cache.packs.emit(["kubo"], [str(folder)])  # what the engine answers

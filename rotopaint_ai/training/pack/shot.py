@@ -27,7 +27,7 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import HEAD, SEAM, Pack, find_pack, load_pack
 from rotopaint_ai.inference.pack_folder import replacing_folder
-from rotopaint_ai.jobs import Cancel, Event, Sink
+from rotopaint_ai.jobs import Cancel, Event, Sink, notice
 from rotopaint_ai.pipeline.corrected_project import CorrectedProject, copy_pack_with_head, read_corrected_project
 from rotopaint_ai.pipeline.known_head import KnownHead
 from rotopaint_ai.pipeline.teach import TeachResult, head_of_shot, read_shot, teach
@@ -118,7 +118,7 @@ def train_shot(options: TrainOptions) -> ShotReport:
     write_shot_pack(options, tuned, lesson, pack, config, shot)
     clock["export"] = round(time.perf_counter() - start, 1)
     start = time.perf_counter()
-    found, head = _read_again(options.out, shot)
+    found, head = _read_again(options.out, shot, options.sink)
     if head is not None:
         made = load_pack(options.out)
         copy_pack_with_head(made, head, made.folder, project=Path(options.sources[0]), frames=shot.frames)
@@ -153,18 +153,19 @@ def read_lesson(shot: CorrectedProject, models: Models, config: PackConfig) -> S
     return make_lesson(reading, shot.plate, drawn, input_size=models.pack.input_size, margin=models.pack.crop_margin)
 
 
-def _read_again(folder: Path, shot: CorrectedProject) -> tuple[TeachResult, KnownHead | None]:
-    """The shot as the new pack sees it, and its head. No head where the pack has one already, of more poses, or where
-    the shot shows too little of it."""
+def _read_again(folder: Path, shot: CorrectedProject, sink: Sink) -> tuple[TeachResult, KnownHead | None]:
+    """The shot as the new pack sees it, and its head: none where the pack has one that was trained, of more poses, or
+    where the shot shows too little of it, which a notice then says."""
     pack = load_pack(folder)
     with closing(open_models(pack, device="cpu", threads=1)) as models:
         reading = read_shot(shot.predicted, shot.plate, models)
         found = teach(reading, shot.predicted, shot.document, shot.errors)
-        if (pack.folder / HEAD).is_file():
+        if (pack.folder / HEAD).is_file() and "head" not in pack.card:
             return found, None
         try:
             return found, head_of_shot(reading, shot.predicted, shot.document, shot.errors)
-        except UsageError:
+        except UsageError as error:
+            sink(notice(f"no head is kept for the character's next shots: {error}", is_warning=False))
             return found, None
 
 

@@ -145,6 +145,8 @@ def test_three_corrected_frames_teach_a_pack_and_the_shot(project: Path, pack: P
     assert reported[0].facts == {"stage": "train", "samples": 6, "held_out": 0, "init": "discs"}
     assert report.frames == CORRECTED
     assert report.steps == 120
+    (said,) = (event.facts["message"] for event in reported if event.kind == "note")
+    assert said.startswith("no head is kept for the character's next shots: the shot has 6 poses; wanted 12 or more")
     taught = load_pack(out)
     assert taught.card["training"]["frames"] == "1001, 1003, 1005"
     assert taught.card["training"]["init"] == "discs"

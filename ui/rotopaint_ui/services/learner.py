@@ -19,7 +19,8 @@ from rotopaint_ui.host import Engine
 
 PATIENCE_MS = 20_000  # from the request to stop a training until it is killed; it saves a checkpoint first
 MISSING = "Training is not installed beside the panel's engine: pip install 'rotopaint-ai[train]'"
-PROBE = "Looking for PyTorch"
+PROBE, KEEPING = "Looking for PyTorch", "Keeping the head"  # steps
+HEAD_ALONE = "; it has the head alone, because training is not installed: pip install 'rotopaint-ai[train]'"
 ALONE = "one shot holds nothing back to compare on; learn from two or more"
 _PROBE = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
 _OK, _FRAMES_FAILED, _WORSE = 0, 3, 4
@@ -88,7 +89,7 @@ class LessonOfShot:
     def steps_without_training(self) -> list[LessonStep]:
         """The step that keeps the head alone, with the start pack's networks."""
         how = ["--head", str(self.project), "--to", str(self.pack.parent), "--name", self.pack.name, "--events"]
-        return [LessonStep("Keeping the head", _HEAD_MIN, _engine_command("publish", self.start, *how))]
+        return [LessonStep(KEEPING, _HEAD_MIN, _engine_command("publish", self.start, *how))]
 
     def outcome(self, code: int, complaint: str) -> str | None:
         """The end of training, with the new pack or None."""
@@ -209,7 +210,7 @@ class Learner(QObject):
         if self._is_stopped:
             self._end_all(False, "Stopped: no pack was made")
         elif outcome is not None:
-            self._end_all(True, outcome)
+            self._end_all(True, HEAD_ALONE if name == KEEPING and outcome == "" else outcome)
         elif name == PROBE and code in _ABSENT:
             self._steps = self._lesson.steps_without_training()
             if self._steps:

@@ -9,6 +9,7 @@ that. What it says stands for the models from then on, so that later corrections
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from rotopaint_ui.session.session import ShotSession
 TEACH, LEARN = "Teach shot", "Learn shot"  # their steps are called so, too
 _BEGINS = {
     TEACH: "looking at every pose again, from your corrections",
-    LEARN: "a model for this character from the corrected poses, about two minutes; go on meanwhile",
+    LEARN: "a model for this character from the corrected poses, two minutes or less; go on meanwhile",
 }
 SEEN_PX = 0.1  # a frame whose curves move by less counts as not moved
 REST_MS = 150  # interval of checks whether the drag has ended
@@ -63,6 +64,7 @@ class Teacher(QObject):
         self._training.answered.connect(self.wants_look)
         self._what = TEACH  # the current task
         self._lesson: tuple[PlateChoice, Path] | None = None  # the plate that is learned from, and the new pack
+        self._made_how = ""  # what the end of Learn shot adds on its pack
         self._asked: State | None = None
         self._arrived_keys: TaughtKeys | None = None
         self._offered: tuple[RotoDocument, str] | None = None  # the models' document, and the shape that was offered
@@ -105,7 +107,7 @@ class Teacher(QObject):
         if path is None:
             self.message_sent.emit("Learn shot: save the project first (Ctrl+S)", "trouble")
             return
-        self._lesson = choice, _pack_beside(path)
+        self._lesson = choice, _pack_beside(path, self._session.state)
         self._note_start(LEARN)
         self.learner.start(engine, LessonOfShot(path, self._lesson[1], pack or "default"))
 
@@ -189,7 +191,7 @@ class Teacher(QObject):
         project, predicted = self._session.project, self._session.state.predicted
         if project.path is None or predicted is None or not project.is_learnt(predicted):
             return None
-        folder = _pack_beside(project.path)
+        folder = _pack_beside(project.path, self._session.state)
         return str(folder) if folder.is_dir() else None
 
     def _prepare(self, choice: PlateChoice, pack: str | None) -> None:
@@ -214,6 +216,8 @@ class Teacher(QObject):
             self._end()
             self.message_sent.emit(f"Learn shot: {text}", "trouble")
             return
+        self._made_how = text
+        self.learnt.emit(str(self._lesson[1]))
         if session.state.predicted is asked.predicted:  # with what was corrected meanwhile
             session.flush()
             self._asked = asked = session.state
@@ -293,16 +297,16 @@ class Teacher(QObject):
         session.notify()
         kept = ""
         if self._what == LEARN and self._lesson is not None:
-            kept = f". {self._lesson[1].name} is the model for this character's next shots"
-            self.learnt.emit(str(self._lesson[1]))
+            kept = f". {self._lesson[1].name} is the model for this character's next shots{self._made_how}"
         self.message_sent.emit(
             f"{self._what}: {summary_of(moved, session, taught.doubtful, len(doubtful))}{kept}", "good"
         )
 
 
-def _pack_beside(project: Path) -> Path:
-    """The path of the pack that is trained on a project's shot."""
-    return project.with_name(f"{project.stem}_pack")
+def _pack_beside(project: Path, state: State) -> Path:
+    """The path of the pack that is learnt from a project's shot, one for each of several faces."""
+    face = re.sub(r"[^\w.-]+", "_", state.face) if state.faces else ""
+    return project.with_name("_".join(filter(None, (project.stem, face, "pack"))))
 
 
 def shape_kinds(document: RotoDocument) -> set[tuple[str, int, bool]]:
