@@ -8,7 +8,7 @@ H holds, L landmarks, O observations of marks. Complex x + iy in the plate, pixe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,7 +43,7 @@ class Detail(NamedTuple):
 
 
 FINE = Detail(560, 1200)
-COARSE = Detail(420, 800)  # half the time
+COARSE = Detail(420, 600)  # a third of the time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,18 +107,26 @@ def features(seen: MarkPicture, detail: Detail) -> Features:
     return Features(seen.plate(np.array([each.pt for each in found])), root, size)
 
 
-def shared_marks(found: Sequence[Features], points_HL: Complex, faces_HL: Complex, face_px_H: Array) -> SharedMarks:
+def shared_marks(
+    found: Sequence[Features],
+    points_HL: Complex,
+    faces_HL: Complex,
+    face_px_H: Array,
+    each: Callable[..., Iterable[Numbers]] = map,
+) -> SharedMarks:
     """Marks that holds share.
 
     `points_HL`: landmarks in the plate. `faces_HL`: the same without the pose of the head, for the similarity of views.
+    `each` calls a function for every two holds that are matched, as `map` does.
     """
-    first = np.cumsum([0, *(len(each.at) for each in found)])
-    ties = [np.zeros((0, 2), np.intp)]
-    for a, b in _alike_holds(faces_HL):
-        pairs = _match_features(
-            found[a], found[b], _affine_motion(points_HL[a], points_HL[b]), AWAY * float(face_px_H[b])
-        )
-        ties.append(pairs + [first[a], first[b]])
+    first = np.cumsum([0, *(len(one.at) for one in found)])
+
+    def match(a: int, b: int) -> Numbers:
+        motion, away_px = _affine_motion(points_HL[a], points_HL[b]), AWAY * float(face_px_H[b])
+        return np.asarray(_match_features(found[a], found[b], motion, away_px) + [first[a], first[b]])
+
+    pairs = np.array(_alike_holds(faces_HL), np.intp).reshape(-1, 2)
+    ties = [np.zeros((0, 2), np.intp), *each(match, *pairs.T)]
     hold = np.repeat(np.arange(len(found)), np.diff(first))
     return _marks_of_ties(
         _components(int(first[-1]), np.concatenate(ties)), hold, np.concatenate([each.at for each in found])

@@ -156,35 +156,27 @@ def solve_cameras(
     marks = shot.points_HL, LANDMARKS_APART * np.hypot(shot.error_px_HL, motion_L * size[:, None])
     ends = np.cumsum([shot.points_HL.shape[1], *(each.splines_HD.shape[1] for each in shot.known)]).tolist()
     curves = [slice(a, b) for a, b in pairwise(ends)]
-    pictures, shared = _look_for_marks(shot, look, pool, watched)
+    shared = _look_for_marks(shot, look, pool, watched)
     head, facts = known_head(shot.heads, *marks, points, curves, shared), HeadFacts(*marks, (), HeadBuild(None, (), ()))
     solved = _first_solved(head, facts, shot, shared, MARK_PX)
-    solved = _search(solved, shot, KNOWN_LOOKS[:1], look, evidence, pool, watched)
-    if shared is not None:
-        shared = confirm_marks(solved, shared, pictures.__getitem__, watched)
-        solved = replace(solved, facts=replace(solved.facts, shared=ObservedMarks(shared, FAR_PX, MARK_PX)))
-    return _search(solved, shot, KNOWN_LOOKS[1:], look, evidence, pool, watched)
+    return _search(solved, shot, KNOWN_LOOKS, look, evidence, pool, watched)
 
 
 def _look_for_marks(
     shot: ShotObservations, look: LookAtHold, pool: Executor, watched: Callable[[Any], Any]
-) -> tuple[list[MarkPicture], SharedMarks | None]:
-    """The pictures of all holds and the marks that they share; None where there are none or a picture is missing."""
+) -> SharedMarks | None:
+    """The marks that all holds share; None where there are none or a picture is missing."""
 
-    def find(hold: int) -> tuple[MarkPicture, Features] | None:
+    def find(hold: int) -> Features | None:
         seen = look(hold)
-        if seen is None:
-            return None
-        picture = mark_picture(seen, float(shot.face_px_H[hold]), COARSE)
-        return picture, features(picture, COARSE)
+        return None if seen is None else features(mark_picture(seen, float(shot.face_px_H[hold]), COARSE), COARSE)
 
     found = list(watched(pool.map(find, range(len(shot.points_HL)))))
     there = [each for each in found if each is not None]
     if len(there) < len(found):
-        return [], None
-    faces = shot.heads.faces(shot.points_HL)
-    shared = shared_marks([each for _, each in there], shot.points_HL, faces, shot.face_px_H)
-    return [picture for picture, _ in there], shared if shared.count else None
+        return None
+    shared = shared_marks(there, shot.points_HL, shot.heads.faces(shot.points_HL), shot.face_px_H, pool.map)
+    return shared if shared.count else None
 
 
 def _search(

@@ -53,7 +53,7 @@ Array = NDArray[Any]
 T = TypeVar("T")
 
 N_SEARCHES = len(LOOKS) + 1  # of each hold: on the head, and once more near it
-N_KNOWN = len(KNOWN_LOOKS) + 3  # the same on a known head, and two for shared marks
+N_KNOWN = len(KNOWN_LOOKS) + 2  # the same on a known head, and one for shared marks
 STRETCH = 160  # holds solved together: no shot takes more memory than that
 FEWEST = 4  # holds that can outvote one
 # Chosen on eight training shots of two characters that no pack had seen and on four shots of the stage.

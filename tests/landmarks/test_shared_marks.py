@@ -77,6 +77,7 @@ def test_a_hold_that_shows_nothing_has_no_marks() -> None:
     points = np.array([moved(FACE, k) for k in range(3)])
     marks = shared_marks([nothing] * 3, points, points, np.full(3, 160.0))
     assert marks.count == 0
+    assert shared_marks([nothing], points[:1], points[:1], np.full(1, 160.0)).count == 0
 
 
 def test_a_feature_that_a_hold_shows_twice_is_no_mark_there() -> None:
