@@ -43,7 +43,7 @@ class Detail(NamedTuple):
 
 
 FINE = Detail(560, 1200)
-COARSE = Detail(420, 600)  # a third of the time
+COARSE = Detail(420, 800)  # half the time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
