@@ -39,7 +39,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Execute the command; returns the exit code."""
     one_thread_per_frame()
     from rotopaint_ai.cli import OK
-    from rotopaint_ai.inference.pack import HEAD, load_pack
+    from rotopaint_ai.inference.pack import load_pack
     from rotopaint_ai.inference.pack_folder import copy_pack, is_replaceable, replacing_folder
 
     to = arguments.to or os.environ.get("ROTOPAINT_MODELS")
@@ -49,10 +49,6 @@ def execute(arguments: argparse.Namespace) -> int:
     if project is not None and project.suffix.lower() != PROJECT_SUFFIX:
         raise UsageError(f"publish --head {project}: wanted a project (*{PROJECT_SUFFIX})")
     pack = load_pack(arguments.pack)  # refuses an incomplete pack
-    if project is not None and (pack.folder / HEAD).is_file() and "head" not in pack.card:
-        raise UsageError(
-            f"publish --head: {pack.name} was trained with a head of its own, of more poses; use it as it is"
-        )
     source = pack.folder.resolve()
     target = Path(to).resolve() / _name_of_copy(arguments, source.name, project)
     if source == target and project is None:
@@ -85,15 +81,19 @@ def _name_of_copy(arguments: argparse.Namespace, name: str, project: Path | None
 
 
 def _copy_with_head(arguments: argparse.Namespace, pack: Pack, project: Path, target: Path) -> None:
-    from rotopaint_ai.pipeline.corrected_project import copy_pack_with_head, head_of_project, read_corrected_project
+    from rotopaint_ai.pipeline import corrected_project as projects
 
-    shot = read_corrected_project(project)
+    if projects.has_trained_head(pack):
+        raise UsageError(
+            f"publish --head: {pack.name} was trained with a head of its own, of more poses; use it as it is"
+        )
+    shot = projects.read_corrected_project(project)
     with watch_work(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
         progress = StagedProgress({"head": 1.0}, sink, cancel.check)
         try:
-            head = head_of_project(shot, pack, partial(progress, "head"))
+            head = projects.head_of_project(shot, pack, partial(progress, "head"))
         except UsageError as error:
             raise UsageError(f"{project.name}: {error}") from None
         cancel.check()
-        copy_pack_with_head(pack, head, target, project=project, frames=shot.frames)
+        projects.copy_pack_with_head(pack, head, target, project=project, frames=shot.frames)
         sink(Event("finished", {"pack": str(target)}))

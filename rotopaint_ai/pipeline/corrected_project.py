@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import HEAD, Pack, load_card, write_card
 from rotopaint_ai.inference.pack_folder import copy_pack, replacing_folder
 from rotopaint_ai.inference.signing import SIGNATURE
+from rotopaint_ai.pipeline.executor import Progress
 from rotopaint_ai.pipeline.known_head import KnownHead
 from rotopaint_ai.pipeline.teach import head_of_shot, read_shot
 from rotopaint_ai.plates import open_plate
@@ -50,9 +50,12 @@ def read_corrected_project(path: Path) -> CorrectedProject:
     return CorrectedProject(found.predicted, found.document, errors, frames, plate)
 
 
-def head_of_project(
-    shot: CorrectedProject, pack: Pack, progress: Callable[[int, int], None] = lambda done, total: None
-) -> KnownHead:
+def has_trained_head(pack: Pack) -> bool:
+    """Whether a pack has a head from its training, of more poses than one shot's corrections."""
+    return (pack.folder / HEAD).is_file() and "head" not in pack.card
+
+
+def head_of_project(shot: CorrectedProject, pack: Pack, progress: Progress) -> KnownHead:
     """The head of a project's shot as a pack sees it. Raises: UsageError as `head_of_shot`, PlateError."""
     with closing(open_models(pack, device="cpu", threads=1)) as models:
         reading = read_shot(shot.predicted, shot.plate, models, progress=progress)

@@ -199,10 +199,7 @@ def head_of_shot(
         raise UsageError("no seam was corrected where the face was found; correct one pose, or more")
     if any(spec.name not in shapes or shapes[spec.name].n_points != spec.n_points for spec in specs):
         raise UsageError("the run has not all seams of the pack; run the shot with that pack, and correct it there")
-    tasks = [
-        corrected.get(spec.name) or _seam_task(reading, spec, shapes[spec.name], shapes[spec.name], [])
-        for spec in specs
-    ]
+    tasks = [corrected.get(spec.name) or _task_as_run(reading, spec, shapes[spec.name]) for spec in specs]
     curves = [_curve_of_task(reading, task, (errors or {}).get(task.spec.name, {})) for task in tasks]
     try:
         found = _head_of(reading, specs, curves)
@@ -280,6 +277,11 @@ def _seam_task(reading: ShotReading, spec: ShapeSpec, base: RotoShape, shape: Ro
     return _Task(spec, base, shape, hand, splines, noise, exact)
 
 
+def _task_as_run(reading: ShotReading, spec: ShapeSpec, shape: RotoShape) -> _Task:
+    """A seam that nobody corrected."""
+    return _seam_task(reading, spec, shape, shape, [])
+
+
 # --- the shot as a whole ----------------------------------------------------------------------------------------------
 
 
@@ -334,7 +336,7 @@ def _marks_seen_again(reading: ShotReading, predicted: RotoDocument, steps: Step
     shapes = {shape.name: shape for shape in predicted.shapes}
     specs = [s for s in open_seams(reading.models.pack.sheet) if s.name in shapes and shapes[s.name].keys]
     specs = [spec for spec in specs if shapes[spec.name].n_points == spec.n_points]
-    tasks = [_seam_task(reading, spec, shapes[spec.name], shapes[spec.name], []) for spec in specs]
+    tasks = [_task_as_run(reading, spec, shapes[spec.name]) for spec in specs]
     try:
         found = _head_of(reading, specs, [_curve_of_task(reading, task, {}) for task in tasks], steps.over)
     except np.linalg.LinAlgError:

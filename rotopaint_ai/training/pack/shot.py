@@ -28,7 +28,12 @@ from rotopaint_ai.inference.models import Models, open_models
 from rotopaint_ai.inference.pack import HEAD, SEAM, Pack, find_pack, load_pack
 from rotopaint_ai.inference.pack_folder import replacing_folder
 from rotopaint_ai.jobs import Cancel, Event, Sink, notice
-from rotopaint_ai.pipeline.corrected_project import CorrectedProject, copy_pack_with_head, read_corrected_project
+from rotopaint_ai.pipeline.corrected_project import (
+    CorrectedProject,
+    copy_pack_with_head,
+    has_trained_head,
+    read_corrected_project,
+)
 from rotopaint_ai.pipeline.known_head import KnownHead
 from rotopaint_ai.pipeline.teach import TeachResult, head_of_shot, read_shot, teach
 from rotopaint_ai.project import Project, run_record
@@ -160,7 +165,7 @@ def _read_again(folder: Path, shot: CorrectedProject, sink: Sink) -> tuple[Teach
     with closing(open_models(pack, device="cpu", threads=1)) as models:
         reading = read_shot(shot.predicted, shot.plate, models)
         found = teach(reading, shot.predicted, shot.document, shot.errors)
-        if (pack.folder / HEAD).is_file() and "head" not in pack.card:
+        if has_trained_head(pack):
             return found, None
         try:
             return found, head_of_shot(reading, shot.predicted, shot.document, shot.errors)

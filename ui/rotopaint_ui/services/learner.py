@@ -210,7 +210,7 @@ class Learner(QObject):
         if self._is_stopped:
             self._end_all(False, "Stopped: no pack was made")
         elif outcome is not None:
-            self._end_all(True, HEAD_ALONE if name == KEEPING and outcome == "" else outcome)
+            self._end_all(True, HEAD_ALONE if name == KEEPING else outcome)
         elif name == PROBE and code in _ABSENT:
             self._steps = self._lesson.steps_without_training()
             if self._steps:
