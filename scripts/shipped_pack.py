@@ -89,7 +89,7 @@ FILLS = (
 )
 PLATES, PLATES_SEED, DETECTOR_STEPS = 79, 50000, 450
 FRONT_FACES = Faces(270, 170000, 1.3, size=512, looks=1, fronts=True)
-FRONT_STEPS = 11116
+FRONT_STEPS, FRONT_SETTINGS = 5000, ("batch=8", "learning_rate=0.002", "eval_every=1000")
 
 
 class Step(NamedTuple):
@@ -122,7 +122,8 @@ def all_steps(out: Path, share: float = 1.0, changes: Sequence[str] = (), worker
     yield _train(used, pack, words, DETECTOR_STEPS, share, (), pack / DETECTOR)
     fronts = out / "faces" / str(FRONT_FACES.seed)
     yield _face_step(fronts, FRONT_FACES, share, workers)
-    yield _train([fronts], pack, {"recipe": "segmentation", "init": init}, FRONT_STEPS, share, (), pack / SEGMENTATION)
+    words = {"recipe": "segmentation", "init": init}
+    yield _train([fronts], pack, words, FRONT_STEPS, share, FRONT_SETTINGS, pack / SEGMENTATION)
 
 
 def _face_step(folder: Path, faces: Faces, share: float, workers: int) -> Step:

@@ -5,7 +5,7 @@ H, W rows and columns; pictures are scene-linear RGB float32.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cv2
@@ -88,6 +88,43 @@ def add_occluders(view: SeamFrame, rng: Rng) -> SeamFrame:
         plate, clean = (x + alpha[..., None] * (thing - x) for x in (plate, clean))
         seam = np.where(alpha > 0.5, 0, seam)
     return SeamFrame(np.asarray(plate, np.float32), np.asarray(clean, np.float32), seam.astype(np.uint8), view.curves)
+
+
+def add_gleams(view: SeamFrame, rng: Rng) -> SeamFrame:
+    """The view with spots of light in its seams, mostly where one ends or is hidden: a lit wall of the groove, or light
+    through the gap.
+
+    Only the plate changes, inside the seam's coverage.
+    """
+    plate = view.plate.astype(np.float32)
+    near = cv2.GaussianBlur((view.seam > 8).astype(np.float32), (0, 0), 0.7) * (view.seam > 0)
+    for _ in range(int(rng.integers(1, 4))):
+        line, half = view.curves[int(rng.integers(len(view.curves)))]
+        alpha = _spot(np.asarray(line), max(float(half), 1.5), view.seam, rng) * near
+        own = plate[alpha > 0.1]
+        if len(own):
+            light = (0.3 * own.mean(0) + 0.7 * own.mean()) * np.exp(rng.uniform(0.0, 2.5))
+            plate = plate + alpha[..., None] * (np.maximum(light, 0.02) - plate)
+    return replace(view, plate=np.asarray(plate, np.float32))
+
+
+def _spot(line: Array, half: float, seam: Array, rng: Rng) -> Array:
+    """Coverage (H, W) of a soft spot on a curve where its seam shows, longer along it than across; 0 for a hidden
+    one."""
+    inside = np.clip(line.astype(int), 0, np.array(seam.shape[::-1]) - 1)
+    shown = np.r_[False, seam[inside[:, 1], inside[:, 0]] > 8, False]
+    if not shown.any():
+        return np.zeros(seam.shape)
+    ends = np.flatnonzero(shown[1:] != shown[:-1]) - np.arange(2 * np.count_nonzero(shown[1:] & ~shown[:-1])) % 2
+    at = int(rng.choice(ends if rng.random() < 0.7 else np.flatnonzero(shown[1:-1])))
+    way = line[min(at + 2, len(line) - 1)] - line[max(at - 2, 0)]
+    way = way / (np.hypot(*way) + 1e-9)
+    rows, columns = np.mgrid[: seam.shape[0], : seam.shape[1]] + 0.5
+    dx, dy = columns - line[at, 0], rows - line[at, 1]
+    long, narrow = half * rng.uniform(0.3, 2.5), half * rng.uniform(0.15, 0.8)
+    along = (dx * way[0] + dy * way[1]) / long - rng.normal()
+    across = (dy * way[0] - dx * way[1] - half * rng.uniform(-0.7, 0.7)) / narrow
+    return np.asarray(np.clip(rng.uniform(0.4, 2.5) * np.exp(-(along**2) - across**2), 0, 1))
 
 
 def _rod(size: tuple[int, int], rng: Rng) -> Array:

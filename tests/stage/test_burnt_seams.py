@@ -44,6 +44,18 @@ def test_a_branch_joins_the_first_seam() -> None:
     assert np.array_equal(both.clean, view.clean)
 
 
+def test_spots_of_light_lie_in_the_seam_and_only_on_the_plate() -> None:
+    rng = np.random.default_rng(6)
+    view = burnt_seams.burn_seam(burnt_seams.paint_texture(160, rng), rng)
+    lit = [burnt_seams.add_gleams(view, rng) for _ in range(5)]
+    assert all(np.array_equal(each.clean, view.clean) for each in lit)
+    apart = [(each.plate - view.plate).max(2) for each in lit]
+    assert not any(each[view.seam == 0].any() for each in apart)
+    assert max(each.max() for each in apart) > 0.1
+    hidden = burnt_seams.add_gleams(shot_folder.SeamFrame(view.plate, view.clean, 0 * view.seam, view.curves), rng)
+    assert np.array_equal(hidden.plate, view.plate)
+
+
 def test_shots_of_any_picture_format_are_read_as_light(tmp_path: Path) -> None:
     codes = np.full((8, 8, 3), 188, np.uint8)
     cv2.imwrite(str(tmp_path / "a.png"), codes)

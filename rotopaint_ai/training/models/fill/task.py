@@ -30,7 +30,7 @@ from rotopaint_ai.seams.learned_fill import N_ANSWERS, N_CHANNELS, TRACE
 from rotopaint_ai.stage.shot_folder import shots_in
 from rotopaint_ai.training.models.backbone import ConvNorm
 from rotopaint_ai.training.models.fill.strips import Strips, cut_strips
-from rotopaint_ai.training.trainer.config import TrainConfig
+from rotopaint_ai.training.trainer.config import TrainConfig, check_ranges
 from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weights, read_graph
 from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, PartTask, TrainSources, to_tensor
 
@@ -106,8 +106,8 @@ _HELD_BACK = 0.1  # share of the shots, at their end, for validation if none is 
 class FillConfig(TrainConfig):
     """The training config of a learned fill.
 
-    `sizes`, `synthetic`: uses of each frame at random scales, and synthetic seams per frame. `start`: a `fill.onnx`
-    to initialise from; then use a third of the learning rate.
+    `sizes`, `synthetic`: uses of each frame at random scales, and synthetic seams per frame. `gleams`: share of them
+    with spots of light in the seam. `start`: a `fill.onnx` to initialise from; then use a third of the learning rate.
     """
 
     task: str = "fill"
@@ -121,7 +121,13 @@ class FillConfig(TrainConfig):
     eval_every: int = 100
     sizes: int = 4
     synthetic: int = 2
+    gleams: float = 0.0
     start: str | None = None
+
+    def check(self) -> None:
+        """Raises UsageError naming the first invalid field."""
+        TrainConfig.check(self)
+        check_ranges(self, {"gleams": (0, 1)})
 
 
 class FillInputs(NamedTuple):
@@ -146,9 +152,10 @@ class FillTask(PartTask[FillNet, FillInputs]):
         shots, val = split_shots([Path(folder) for folder in sources.folders])
         sources.check()
         folder, seed = sources.folder, config.seed
-        train = _cached_strips(folder / "strips.npz", shots, seed, sizes=config.sizes, synthetic=config.synthetic)
+        uses = {"sizes": config.sizes, "synthetic": config.synthetic, "gleams": config.gleams}
+        train = _cached_strips(folder / "strips.npz", shots, seed, **uses)
         sources.check()
-        held_out = _cached_strips(folder / "val.npz", val, 1, sizes=2, synthetic=1)
+        held_out = _cached_strips(folder / "val.npz", val, 1, sizes=2, synthetic=1, gleams=config.gleams)
         torch.manual_seed(seed)
         net = FillNet()
         if config.start is not None:
@@ -218,12 +225,12 @@ def split_shots(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     return train, val
 
 
-def _cached_strips(path: Path, shots: Sequence[Path], seed: int, *, sizes: int, synthetic: int) -> Strips:
-    """Strips of shots, from the file at `path`, cut anew if its JSON file names other shots or settings."""
+def _cached_strips(path: Path, shots: Sequence[Path], seed: int, **uses: Any) -> Strips:
+    """Strips of shots, from the file at `path`, cut anew if its JSON file names other shots or uses of them."""
     made_from = path.with_suffix(".json")
-    wanted = json.dumps({"shots": [str(shot) for shot in shots], "seed": seed, "sizes": sizes, "made_up": synthetic})
+    wanted = json.dumps({"shots": [str(shot) for shot in shots], "seed": seed, **uses})
     if not path.exists() or not made_from.exists() or made_from.read_text(encoding="utf-8") != wanted:
-        cut_strips(shots, seed, sizes=sizes, synthetic=synthetic).save(path)
+        cut_strips(shots, seed, **uses).save(path)
         write_text(made_from, wanted)
     return Strips.load(path)
 
