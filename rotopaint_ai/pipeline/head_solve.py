@@ -48,7 +48,7 @@ from rotopaint_ai.shapes.head_bundle import (
 from rotopaint_ai.shapes.head_marks import NOISE_PX, expected_marks
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
-from rotopaint_ai.shapes.samples import basis, open_curve_distance, point_numbers
+from rotopaint_ai.shapes.samples import basis, point_numbers
 from rotopaint_ai.sheet import ShapeSpec, Sheet, mirrored_order
 
 Array = NDArray[Any]
@@ -70,8 +70,6 @@ SHARP = 0.0015  # share of the face: smallest standard deviation of an observed 
 KNOWN_LOOKS = LOOKS[-1:] * 2
 LANDMARKS_APART = 1.4  # factor on landmarks' errors: they err alike, and all at once where a pose is new
 MARK_PX = 1.4  # standard deviation of a shared mark, most of it of marks that no rigid head carries
-CONFIRMED_MARK_PX = 1.0  # the same of fine marks that were looked for in all holds
-STRANGE = 0.05  # share of the head's size: seams further from a known head are another character's
 ALIKE = 4.0  # neighbouring samples that count as one, because their errors are correlated
 KNOWN_FACE = 0.005  # share of the face: models trained on the character have smaller expected errors
 
@@ -94,11 +92,10 @@ class ShotObservations:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SolvedHead:
-    """A shot's head, the observations that it was solved from, and whether it is one that was known before."""
+    """A shot's head, and the observations that it was solved from."""
 
     head: Head
     facts: HeadFacts
-    is_known: bool = False
 
     def by_marks(self) -> list[Complex]:
         """Every seam in each hold (H, D), projected by cameras that were fitted without seams."""
@@ -148,23 +145,21 @@ def solve_cameras(
     evidence: Evidence,
     pool: Executor,
     watched: Callable[[Any], Any] = iter,
-    shared: SharedMarks | None = None,
 ) -> SolvedHead:
     """Solve the cameras of a head whose points in space (N, 3) are known: landmarks, then seams in the order of `shot`.
 
     `motion_L`: how far landmarks move on the head, in face units. The rest as in `solve_head`. Marks that holds share
-    tie the cameras together; without `shared` they are looked for, where a picture of each hold can be read.
+    tie the cameras together, where a picture of each hold can be read. Teach has no use for it: a head that is solved
+    from a shot's corrections asks for fewer keys and does less harm.
     """
     size = np.abs(shot.heads.factor_H)
     marks = shot.points_HL, LANDMARKS_APART * np.hypot(shot.error_px_HL, motion_L * size[:, None])
     ends = np.cumsum([shot.points_HL.shape[1], *(each.splines_HD.shape[1] for each in shot.known)]).tolist()
     curves = [slice(a, b) for a, b in pairwise(ends)]
-    mark_px = MARK_PX if shared is None else CONFIRMED_MARK_PX
-    shared = _look_for_marks(shot, look, pool, watched) if shared is None else shared if shared.count else None
-    is_corrected = any(each.exact_H.any() for each in shot.known)
-    head = known_head(shot.heads, *marks, points, curves, shared, is_corrected=is_corrected)
-    solved = _first_solved(head, HeadFacts(*marks, (), HeadBuild(None, (), ())), shot, shared, mark_px)
-    return replace(_search(solved, shot, KNOWN_LOOKS, look, evidence, pool, watched), is_known=True)
+    shared = _look_for_marks(shot, look, pool, watched)
+    head, facts = known_head(shot.heads, *marks, points, curves, shared), HeadFacts(*marks, (), HeadBuild(None, (), ()))
+    solved = _first_solved(head, facts, shot, shared, MARK_PX)
+    return _search(solved, shot, KNOWN_LOOKS, look, evidence, pool, watched)
 
 
 def _look_for_marks(
@@ -203,17 +198,6 @@ def _search(
         for _ in range(STEPS):
             head = gauss_newton_step(head, facts)
     return SolvedHead(head, facts)
-
-
-def is_of_character(solved: SolvedHead, shot: ShotObservations) -> bool:
-    """Whether a known head is this character's: most seams lie near the place where it has them."""
-    size, pairs = solved.head.cameras.size, zip(shot.known, solved.head.splines())
-    apart = [
-        open_curve_distance(*both) / of
-        for one, on_head in pairs
-        for *both, of in zip(one.splines_HD, on_head, size)
-    ]
-    return float(np.median(apart)) <= STRANGE
 
 
 def know_character(error_px_HL: Array, face_px_H: Array) -> bool:

@@ -31,7 +31,6 @@ from rotopaint_ai.pipeline.head_solve import (
     ShotObservations,
     SolvedHead,
     build_of,
-    is_of_character,
     know_character,
     names_off_seams,
     open_seams,
@@ -61,6 +60,7 @@ FEWEST = 4  # holds that can outvote one
 NEAR = 0.005  # share of the face: final deviation of a seam from the head's curve
 OUTLIER = 0.03  # share of the head's size: a curve further off is an outlier, if the models know the character
 LEAST_PX = 0.4  # least deviation of a hold's own curve
+STRANGE = 0.05  # share of the head's size: seams further from a known head are another character's
 # Factors on a known head's standard deviation and on the doubt of what the picture shows near it: on two held-out
 # training shots they rank frames by their worst seam at 0.67 and 0.76, the second alone at 0.43 and 0.39.
 UNSURE, DOUBTED = 1.3, 0.35
@@ -275,7 +275,7 @@ def _on_known_head(
         deviations = [dict(zip(curves[0], each)) for each in solved.deviations_px().tolist()]
     except np.linalg.LinAlgError:
         return None
-    if not is_of_character(solved, shot):
+    if not _is_of(holds, curves, abs(shot.heads.factor_H)):
         return None
     return {
         hold.record.frame: {name: _as_on_head(each, on_head[name], off[name]) for name, each in found.items()}
@@ -366,6 +366,15 @@ def _place_near_head(plan: Plan, hold: _Hold, on_head: Mapping[str, Complex]) ->
     seams = [Seam(point_numbers(on_head[name]), hold.record.widths.get(name, 0.0), near) for name in names]
     found = place(seams, seen, hold.face_px, plan.models.find_seams, is_near=True)
     return {name: _less_sure(each, on_head[name]) for name, each in zip(names, found)}
+
+
+def _is_of(holds: Sequence[_Hold], curves: Sequence[Mapping[str, Complex]], size_H: Array) -> bool:
+    """Whether a known head is this character's: most seams lie near the place where it has them."""
+    rows = zip(holds, curves, size_H.tolist())
+    apart = [
+        open_curve_distance(hold.splines[name], each) / size for hold, at, size in rows for name, each in at.items()
+    ]
+    return float(np.median(apart)) <= STRANGE
 
 
 def _as_on_head(found: PlacedSeam, on_head: Complex, deviation_px: float) -> PlacedSeam:

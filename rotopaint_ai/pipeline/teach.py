@@ -25,21 +25,18 @@ from rotopaint_ai.landmarks.detect import read
 from rotopaint_ai.landmarks.shared_marks import FINE, SharedMarks, features, shared_marks
 from rotopaint_ai.pipeline.executor import Progress, Steps
 from rotopaint_ai.pipeline.head_solve import (
-    KNOWN_LOOKS,
     LOOKS_BY_MARKS,
     ShotObservations,
     SolvedHead,
     build_of,
     confirm_marks,
-    is_of_character,
     know_character,
     mark_picture,
     names_off_seams,
     open_seams,
-    solve_cameras,
     solve_head,
 )
-from rotopaint_ai.pipeline.known_head import FEWEST, KnownHead, head_of_corrections, read_head
+from rotopaint_ai.pipeline.known_head import FEWEST, KnownHead, head_of_corrections
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.placement import SeamLook, look
@@ -66,7 +63,6 @@ STILL = 0.0005  # share of the face: a curve that would move less stays
 DOUBTFUL = 0.005  # share of the face: a curve that stays this far from the head's needs a review
 BELIEVED = 0.7  # factor on the expected error of the head's curve when compared with the present curve's
 KNOWN = 2.0  # further factor if the models know the character, because most of their curves are right
-ON_KNOWN_HEAD = 0.5  # and on a head that the pack knows, where the run's curve errs as this one would without the keys
 _READS = 2
 
 
@@ -117,7 +113,7 @@ class _Task:
 class ShotReading:
     """The models' predictions for every hold, their pictures, and shared marks; computed once for all Teach calls.
 
-    `hold_of`: the hold of each frame. `known`: the head that the pack has of this character.
+    `hold_of`: the hold of each frame.
     """
 
     models: Models
@@ -125,7 +121,6 @@ class ShotReading:
     hold_of: Mapping[int, int]
     heads: HeadPoses
     shared: SharedMarks
-    known: KnownHead | None = None
 
 
 def read_shot(
@@ -140,8 +135,7 @@ def read_shot(
     if space is None:
         raise UsageError("the run found no face on this shot; run it again with a crop on the face")
     starts, hold_F = np.unique(space.time_F, return_inverse=True)
-    known = read_head(models.pack)
-    steps = Steps(progress, len(starts) * (2 + len(KNOWN_LOOKS if known else LOOKS_BY_MARKS)))
+    steps = Steps(progress, len(starts) * (2 + len(LOOKS_BY_MARKS)))
     holds, found = [], []
     for start in steps.over(starts.tolist()):
         hold = _read_hold(plate, int(start), _guess(predicted, int(start)), models)
@@ -150,7 +144,7 @@ def read_shot(
     points, face_px = np.array([hold.points_L for hold in holds]), np.array([hold.face_px for hold in holds])
     heads = head_poses(points)
     marks = shared_marks(found, points, heads.faces(points), face_px)
-    reading = ShotReading(models, holds, dict(zip(space.frames, hold_F.tolist())), heads, marks, known)
+    reading = ShotReading(models, holds, dict(zip(space.frames, hold_F.tolist())), heads, marks)
     reading = replace(reading, shared=_marks_seen_again(reading, predicted, steps))
     steps.finish()
     return reading
@@ -293,12 +287,10 @@ def _task_as_run(reading: ShotReading, spec: ShapeSpec, shape: RotoShape) -> _Ta
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OnHead:
-    """A seam's curve on the head in each hold (H, D), its expected error there in pixels (H,), and the factor on that
-    when it is compared with the present curve's."""
+    """A seam's curve on the head in each hold (H, D), and its expected error there in pixels (H,)."""
 
     splines_HD: Complex
     deviation_px_H: Array
-    believed: float = BELIEVED
 
 
 def _solved_on_head(reading: ShotReading, tasks: Sequence[_Task], errors: Errors) -> Mapping[str, _OnHead]:
@@ -312,16 +304,10 @@ def _solved_on_head(reading: ShotReading, tasks: Sequence[_Task], errors: Errors
         rows = zip(specs, curves, found.head.splines(), found.by_marks(), found.deviations_px().T)
     except np.linalg.LinAlgError:
         return {task.spec.name: _OnHead(task.splines_HD, np.full(len(task.exact_H), np.inf)) for task in tasks}
-    believed = _factor_on_error(reading, is_known=found.is_known)
     return {
-        spec.name: _OnHead(splines, np.hypot(off_H, _error_of_marks(each, by_marks)), believed)
+        spec.name: _OnHead(splines, np.hypot(off_H, _error_of_marks(each, by_marks)))
         for spec, each, splines, by_marks, off_H in rows
     }
-
-
-def _factor_on_error(reading: ShotReading, *, is_known: bool) -> float:
-    error, face_px = (np.array(each) for each in zip(*((hold.error_px_L, hold.face_px) for hold in reading.holds)))
-    return BELIEVED * (KNOWN if know_character(error, face_px) else 1.0) * (ON_KNOWN_HEAD if is_known else 1.0)
 
 
 def _head_of(
@@ -330,11 +316,7 @@ def _head_of(
     curves: Sequence[KnownCurve],
     watched: Callable[[Iterable[Any]], Iterable[Any]] = iter,
 ) -> SolvedHead:
-    """One head from seams and pictures, on the pack's head where it is this character's; `watched` iterates over the
-    pictures.
-
-    Raises: LinAlgError if none fits.
-    """
+    """One head from seams and pictures; `watched` iterates over the pictures. Raises LinAlgError if none fits."""
     sheet, holds = reading.models.pack.sheet, reading.holds
     off = [sheet.landmark_row(name) for name in names_off_seams(specs, sheet)]
     if len(off) < TOO_FEW:
@@ -342,15 +324,9 @@ def _head_of(
     points, error = (np.array(rows)[:, off] for rows in zip(*((hold.points_L, hold.error_px_L) for hold in holds)))
     face_px, hidden = np.array([hold.face_px for hold in holds]), np.zeros((len(holds), len(specs)), bool)
     shot = ShotObservations(head_poses(points), points, error, curves, face_px, hidden)
-    evidence, in_space = reading.models.find_seams, reading.known and reading.known.of_sheet(specs, sheet)
-    look = lambda hold: holds[hold].look  # noqa: E731
+    build, evidence = build_of(specs, sheet, shot), reading.models.find_seams
     with ThreadPoolExecutor(1) as pool:
-        if in_space and evidence:
-            found = solve_cameras(shot, *in_space, look, evidence, pool, watched, reading.shared)
-            if is_of_character(found, shot):
-                return found
-            watched = iter
-        return solve_head(shot, build_of(specs, sheet, shot), look, evidence, pool, watched, reading.shared)
+        return solve_head(shot, build, lambda hold: holds[hold].look, evidence, pool, watched, reading.shared)
 
 
 def _marks_seen_again(reading: ShotReading, predicted: RotoDocument, steps: Steps) -> SharedMarks:
@@ -391,14 +367,15 @@ def _move_to_head(
     reading: ShotReading, task: _Task, head: _OnHead, far_px_H: Array
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
     """New keys of a seam's frames, the doubtful frames, and the expected error of each key."""
-    face_px = np.array([hold.face_px for hold in reading.holds])
+    error, face_px = (np.array(each) for each in zip(*((hold.error_px_L, hold.face_px) for hold in reading.holds)))
+    believed = BELIEVED * KNOWN if know_character(error, face_px) else BELIEVED
 
     def decide(row: int, spline: Complex) -> _Decision:
         off = float(np.hypot(UNDERRATED * head.deviation_px_H[row], AWAY * far_px_H[row] / task.exact_H.sum()))
         change = open_curve_distance(spline, head.splines_HD[row])
         if not np.isfinite(off):
             return spline, max(change, LEAST_NOISE_PX), True
-        share = share_of_the_way(change, head.believed * off)
+        share = share_of_the_way(change, believed * off)
         if share * change <= STILL * face_px[row]:
             share = 0.0
         left = (1 - share) * change

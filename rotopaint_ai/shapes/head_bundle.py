@@ -50,7 +50,6 @@ DEEP = 0.3  # face units: standard deviation of a landmark from the sphere that 
 FREE = 10.0  # face units: the same across the view, where landmarks are seen
 # face units: standard deviations of points that a pack knows; 0.01 for curves is no better, 0.03 for landmarks is worse
 KNOWN_CURVE, KNOWN_MARK = 0.003, 0.01
-CORRECTED_CURVE = 0.01  # the same for known curves beside those that people drew
 MARKS_WEIGHT = 4.0  # weight of landmarks relative to observed curves
 END = 0.05  # share of the head's size: standard deviation of a curve's end along the curve
 LEAST_NOISE_PX = 0.4  # smallest standard deviation of a predicted curve
@@ -98,7 +97,7 @@ class ObservedMarks:
 
     marks: SharedMarks
     far_px: float
-    noise_px: float | Array = NOISE_PX
+    noise_px: float = NOISE_PX
 
     def equations(self, head: Head, far_px: float | None = None) -> MarkEquations:
         """The normal equations at a head."""
@@ -153,19 +152,14 @@ def known_head(
     points: Array,
     curves: Sequence[slice],
     shared: SharedMarks | None = None,
-    *,
-    is_corrected: bool = False,
 ) -> Head:
-    """The initial head of a character whose points in space (N, 3) are known: cameras from landmarks alone.
-
-    `is_corrected`: people drew some of its curves, and may show that the known ones are wrong.
-    """
+    """The initial head of a character whose points in space (N, 3) are known: cameras from landmarks alone."""
     cameras, marks = cameras_by_landmarks(heads, points_HL, error_px_HL)
     known = points[: len(marks)]
     cameras = cameras.reframed(*_similarity(known, marks))
     for _ in range(ALONE):
         cameras = cameras.moved(landmark_pull(cameras, known, points_HL, np.maximum(error_px_HL, LEAST_PX)))
-    deviation = np.full(points.shape, CORRECTED_CURVE if is_corrected else KNOWN_CURVE)
+    deviation = np.full(points.shape, KNOWN_CURVE)
     deviation[: len(marks)] = KNOWN_MARK
     marks_in_space = first_marks(cameras, heads, shared) if shared else NO_MARKS
     return Head(cameras, points, points, deviation, tuple(curves), marks_in_space)

@@ -92,26 +92,25 @@ class MarkEquations:
         marks: SharedMarks,
         far_px: float,
         deep: float = DEEP,
-        noise_px: float | Array = NOISE_PX,
+        noise_px: float = NOISE_PX,
     ) -> MarkEquations:
-        """`far_px`: the residual at which an observation's weight is halved. `noise_px`: of all marks, or of each."""
+        """`far_px`: the residual at which an observation's weight is halved."""
         mark, n = marks.mark, len(found.places)
         off, by_camera, by_place = _sights(cameras, found.places, marks)
-        variance_K = np.broadcast_to(noise_px, n) ** 2
-        weight = 1 / (variance_K[mark] * (1 + abs(off / far_px) ** 2))
+        weight = 1 / (noise_px**2 * (1 + abs(off / far_px) ** 2))
         apart = np.stack([off.real, off.imag], axis=1)
         to_camera, to_place = by_camera * weight[:, None, None], by_place * weight[:, None, None]
         whole, pull = np.zeros((n, 3, 3)), np.zeros((n, 3))
         np.add.at(whole, mark, to_place.transpose(0, 2, 1) @ by_place)
         np.add.at(pull, mark, (to_place * apart[..., None]).sum(axis=1))
-        bound = np.array([1e-6, 1e-6, deep]) * float((cameras.size**2).mean()) / variance_K[:, None]
-        pull[:, 2] += bound[:, 2] * (found.usual_depth - found.places[:, 2])
+        bound = np.array([1e-6, 1e-6, deep]) * float((cameras.size**2).mean()) / noise_px**2
+        pull[:, 2] += bound[2] * (found.usual_depth - found.places[:, 2])
         return cls(
             marks,
             to_camera.transpose(0, 2, 1) @ by_camera,
             (to_camera * apart[..., None]).sum(axis=1),
             to_camera.transpose(0, 2, 1) @ by_place,
-            np.asarray(np.linalg.inv(whole + bound[:, None] * np.eye(3)), np.float64),
+            np.asarray(np.linalg.inv(whole + np.diag(bound)), np.float64),
             pull,
         )
 
