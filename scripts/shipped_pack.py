@@ -86,7 +86,7 @@ FILLS = (
     Training(1966, Looks(26, 31000)),
     Training(10500, Looks(40, 120000, poses=3, looks=3), FILL_SETTINGS, with_earlier=True),
     Training(15000, Looks(300, 130000, poses=2, looks=3), FILL_SETTINGS, with_earlier=True),
-    Training(6000, Looks(60, 190000, poses=2, looks=3), (*FILL_SETTINGS, "gleams=0.4"), with_earlier=True),
+    Training(6000, Looks(60, 190000, poses=2, looks=3), (*FILL_SETTINGS, "hard=0.4"), with_earlier=True),
 )
 PLATES, PLATES_SEED, DETECTOR_STEPS = 79, 50000, 450
 FRONT_FACES = Faces(270, 170000, 1.3, size=512, looks=1, fronts=True)

@@ -90,6 +90,24 @@ def add_occluders(view: SeamFrame, rng: Rng) -> SeamFrame:
     return SeamFrame(np.asarray(plate, np.float32), np.asarray(clean, np.float32), seam.astype(np.uint8), view.curves)
 
 
+def add_rim(view: SeamFrame, rng: Rng) -> SeamFrame:
+    """The view with a fold of the face beside a part of a seam, equal in plate and clean frame: a thin line, and shade
+    on one side of it, as below a lid's rim."""
+    line, half = view.curves[int(rng.integers(len(view.curves)))]
+    beside = _Beside(*nearest_vertex(np.asarray(line), view.seam.shape), len(line), rng)
+    near = rng.choice([-1.0, 1.0]) * (half + rng.uniform(-2.0, 8.0))
+    away = beside.across - beside.along(near - 2.0, near + rng.uniform(2.0, 8.0))
+    first, last = np.sort(rng.uniform(-0.3, 1.3, 2)) * len(line)
+    part = np.clip((beside.column - first) / 8, 0, 1) * np.clip((last - beside.column) / 8, 0, 1)
+    rim = rng.uniform(-1.2, 0.4) * np.exp(-((away / rng.uniform(0.7, 2.5)) ** 2))
+    below = np.maximum(rng.choice([-1.0, 1.0]) * away, 0.0)
+    shade = rng.uniform(-0.8, 0.3) * np.exp(-below / rng.uniform(3.0, 25.0)) * (below > 0)
+    light = np.exp(part * (rim + cv2.GaussianBlur(shade, (0, 0), 0.7)))[..., None]
+    return replace(
+        view, plate=np.asarray(view.plate * light, np.float32), clean=np.asarray(view.clean * light, np.float32)
+    )
+
+
 def add_gleams(view: SeamFrame, rng: Rng) -> SeamFrame:
     """The view with spots of light in its seams, mostly where one ends or is hidden: a lit wall of the groove, or light
     through the gap.

@@ -56,6 +56,15 @@ def test_spots_of_light_lie_in_the_seam_and_only_on_the_plate() -> None:
     assert np.array_equal(hidden.plate, view.plate)
 
 
+def test_a_fold_beside_a_seam_is_the_same_on_plate_and_clean_frame() -> None:
+    rng = np.random.default_rng(7)
+    view = burnt_seams.burn_seam(burnt_seams.paint_texture(160, rng), rng)
+    folded = [burnt_seams.add_rim(view, rng) for _ in range(5)]
+    for each in folded:
+        assert np.allclose(each.plate * view.clean, each.clean * view.plate, rtol=1e-3, atol=1e-6)
+    assert max(abs(each.clean / np.maximum(view.clean, 1e-6) - 1).max() for each in folded) > 0.1
+
+
 def test_shots_of_any_picture_format_are_read_as_light(tmp_path: Path) -> None:
     codes = np.full((8, 8, 3), 188, np.uint8)
     cv2.imwrite(str(tmp_path / "a.png"), codes)

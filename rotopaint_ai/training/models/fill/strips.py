@@ -21,7 +21,7 @@ from rotopaint_ai.plates.colour import encode, linearise
 from rotopaint_ai.seams import bank_fill, cleanplate, learned_fill, relight
 from rotopaint_ai.seams.bank_fill import TABLES
 from rotopaint_ai.seams.ribbon import WideCurve
-from rotopaint_ai.stage.burnt_seams import add_gleams, add_groove, add_occluders, paint_texture
+from rotopaint_ai.stage.burnt_seams import add_gleams, add_groove, add_occluders, add_rim, paint_texture
 from rotopaint_ai.stage.shot_folder import TRUTH, SeamFrame, plates_of, read_seam_frame
 from rotopaint_ai.training.data.dataset_checks import split_of_shot
 
@@ -55,14 +55,16 @@ def seam_frames(folders: Sequence[Path], *, every: int = 1) -> Iterator[SeamFram
 
 
 def straighten_frames(
-    folders: Sequence[Path], rng: Rng, *, every: int, sizes: int, synthetic: int, gleams: float = 0.0
+    folders: Sequence[Path], rng: Rng, *, every: int, sizes: int, synthetic: int, hard: float = 0.0
 ) -> Iterator[StraightenedFrame]:
     """Every `every`-th frame of shots at `sizes` random scales, then `synthetic` drawn seams per frame,
-    on clean frames and textures. A share `gleams` of them has spots of light in the seam."""
+    on clean frames and textures. A share `hard` of them has a fold beside the seam, and as many spots of light in
+    it."""
     for view in seam_frames(folders, every=every):
         grounds = (view.clean if rng.random() < 0.6 else paint_texture(320, rng) for _ in range(synthetic))
         for one in [view] * sizes + [add_groove(ground, rng) for ground in grounds]:
-            one = add_gleams(one, rng) if gleams and rng.random() < gleams else one
+            for add in (add_rim, add_gleams) if hard else ():
+                one = add(one, rng) if rng.random() < hard else one
             one = add_occluders(one, rng) if rng.random() < _COVERED else one
             found = straighten_view(one, rng, float(rng.choice(SIZES)))
             if found is not None:
@@ -179,12 +181,12 @@ class Strips:
             return cls(kept["strip"], kept["light"], kept["wanted"])
 
 
-def cut_strips(folders: Sequence[Path], seed: int, *, sizes: int, synthetic: int, gleams: float = 0.0) -> Strips:
+def cut_strips(folders: Sequence[Path], seed: int, *, sizes: int, synthetic: int, hard: float = 0.0) -> Strips:
     """Cut strips from shots, as `straighten_frames` has them. Raises: TrainingError if they contain none."""
     rng = np.random.default_rng(seed)
     found = [
         part
-        for one in straighten_frames(folders, rng, every=1, sizes=sizes, synthetic=synthetic, gleams=gleams)
+        for one in straighten_frames(folders, rng, every=1, sizes=sizes, synthetic=synthetic, hard=hard)
         for part in _cut_frame(one, rng)
     ]
     if not found:

@@ -106,8 +106,8 @@ _HELD_BACK = 0.1  # share of the shots, at their end, for validation if none is 
 class FillConfig(TrainConfig):
     """The training config of a learned fill.
 
-    `sizes`, `synthetic`: uses of each frame at random scales, and synthetic seams per frame. `gleams`: share of them
-    with spots of light in the seam. `start`: a `fill.onnx` to initialise from; then use a third of the learning rate.
+    `sizes`, `synthetic`: uses of each frame at random scales, and synthetic seams per frame. `hard`: share of them with
+    a fold beside the seam, and with spots of light in it. `start`: a `fill.onnx` to initialise from; then use a third of the learning rate.
     """
 
     task: str = "fill"
@@ -121,13 +121,13 @@ class FillConfig(TrainConfig):
     eval_every: int = 100
     sizes: int = 4
     synthetic: int = 2
-    gleams: float = 0.0
+    hard: float = 0.0
     start: str | None = None
 
     def check(self) -> None:
         """Raises UsageError naming the first invalid field."""
         TrainConfig.check(self)
-        check_ranges(self, {"gleams": (0, 1)})
+        check_ranges(self, {"hard": (0, 1)})
 
 
 class FillInputs(NamedTuple):
@@ -152,10 +152,10 @@ class FillTask(PartTask[FillNet, FillInputs]):
         shots, val = split_shots([Path(folder) for folder in sources.folders])
         sources.check()
         folder, seed = sources.folder, config.seed
-        uses = {"sizes": config.sizes, "synthetic": config.synthetic, "gleams": config.gleams}
+        uses = {"sizes": config.sizes, "synthetic": config.synthetic, "hard": config.hard}
         train = _cached_strips(folder / "strips.npz", shots, seed, **uses)
         sources.check()
-        held_out = _cached_strips(folder / "val.npz", val, 1, sizes=2, synthetic=1, gleams=config.gleams)
+        held_out = _cached_strips(folder / "val.npz", val, 1, sizes=2, synthetic=1, hard=config.hard)
         torch.manual_seed(seed)
         net = FillNet()
         if config.start is not None:
