@@ -107,7 +107,8 @@ class FillConfig(TrainConfig):
     """The training config of a learned fill.
 
     `sizes`, `synthetic`: uses of each frame at random scales, and synthetic seams per frame. `hard`: share of them with
-    a fold beside the seam, and with spots of light in it. `start`: a `fill.onnx` to initialise from; then use a third of the learning rate.
+    a fold beside the seam, and share with spots of light in it. `start`: a `fill.onnx` to initialise from; then use a
+    third of the learning rate.
     """
 
     task: str = "fill"
