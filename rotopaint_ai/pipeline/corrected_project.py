@@ -17,7 +17,7 @@ from rotopaint_ai.pipeline.known_head import KnownHead
 from rotopaint_ai.pipeline.teach import head_of_shot, read_shot
 from rotopaint_ai.plates import open_plate
 from rotopaint_ai.plates.plate import Plate
-from rotopaint_ai.project import Project, corrections, run_record
+from rotopaint_ai.project import corrections
 from rotopaint_ai.shapes.refit import Errors
 from rotopaint_ai.shapes.roto import RotoDocument
 
@@ -37,17 +37,11 @@ class CorrectedProject:
 def read_corrected_project(path: Path) -> CorrectedProject:
     """Read a project. Raises: UsageError, ProjectError, DocumentError, PlateError."""
     found = corrections(path)
-    project = Project.open(path, write=False)
-    try:
-        note = project.note("run")
-    finally:
-        project.close()
     if found.predicted is None or found.plate is None:
         raise UsageError(f"{path.name}: no models were run on it; run them and correct a few frames first")
     plate = open_plate(found.plate, colourspace=found.colourspace)
-    errors = run_record.from_json(note).errors_by_shape() if note else {}
     frames = frozenset(each.frame for each in found.frames) & found.predicted.landmarks.keys.keys()
-    return CorrectedProject(found.predicted, found.document, errors, frames, plate)
+    return CorrectedProject(found.predicted, found.document, found.errors, frames, plate)
 
 
 def has_trained_head(pack: Pack) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.project import run_record
 from rotopaint_ai.project.database import Project
 from rotopaint_ai.project.plate_files import FileFacts
 from rotopaint_ai.project.state import Mark, State
@@ -43,7 +44,9 @@ class Corrections:
 
     `document` is the whole shot, `predicted` the models' prediction of it. `plate` is the source that was opened, None
     where the project has no plate; `files` are the facts known of some of its files. `widths`: full widths in pixels of
-    the seams whose width a person set. All other widths come from a model, which widens them by its expected error."""
+    the seams whose width a person set. All other widths come from a model, which widens them by its expected error.
+    `errors`: the expected errors of the last run by shape and frame, pixels.
+    """
 
     project: Path
     plate: str | None
@@ -53,6 +56,7 @@ class Corrections:
     predicted: RotoDocument | None = None
     widths: Mapping[str, float] = field(default_factory=dict)
     files: Mapping[int, FileFacts] = field(default_factory=dict)
+    errors: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
 
 
 def corrections(path: Path) -> Corrections:
@@ -67,15 +71,16 @@ def corrections(path: Path) -> Corrections:
     project = Project.open(path, write=False)
     try:
         state, plate, files = _of_the_models(project.load().state), project.note("plate") or {}, project.files()
+        run = project.note("run")
     finally:
         project.close()
     if state.document is None:
         raise DocumentError(f"{path.name}: holds no shapes yet; press Run in the panel, correct some frames, then mine")
     frames = tuple(_corrected_frame(state, state.document, frame) for frame in frames_to_learn_from(state))
     widths = {name: seam.width_px for name, seam in state.seams.items() if seam.width_px is not None}
-    return Corrections(
-        path, plate.get("source"), plate.get("colourspace"), state.document, frames, state.predicted, widths, files
-    )
+    errors = run_record.from_json(run).errors_by_shape() if run else {}
+    source = plate.get("source"), plate.get("colourspace")
+    return Corrections(path, *source, state.document, frames, state.predicted, widths, files, errors)
 
 
 def _of_the_models(state: State) -> State:
