@@ -166,9 +166,11 @@ class LogWindow:
 
     def __init__(self, busy_s: Callable[[], float] = time.process_time, threads: int = 1) -> None:
         self._busy_s, self._threads, self._began = busy_s, threads, (time.perf_counter(), busy_s())
-        self.copied_bytes = 0
-        self.losses: list[Tensor] = []  # values stay where they were computed: a GPU is not waited for at each step
-        self.parts: list[Mapping[str, Tensor]] = []
+        self.copied_bytes, self.steps = 0, 0
+        # The loss and its parts, summed where they are computed: a GPU is not waited for at each step. One tensor, not
+        # one for each step: small blocks left between large ones keep a process's heap from being used again.
+        self.sums: Tensor | None = None
+        self.names: tuple[str, ...] = ()
         self.images, self.computing, self.waiting, self.copying = 0, 0.0, 0.0, 0.0
 
     def add(
@@ -185,8 +187,10 @@ class LogWindow:
         """Add one step: images, seconds of computing (copying included) and of waiting, and bytes copied."""
         self.copied_bytes += n_bytes
         self._busy_s()  # a GPU reports only its recent utilisation
-        self.losses.append(loss)
-        self.parts.append(parts or {})
+        values = torch.stack([loss, *(parts or {}).values()]).detach().double()
+        self.sums = values if self.sums is None else self.sums.add_(values)
+        self.names = tuple(parts or ())
+        self.steps += 1
         self.images += images
         self.computing += taken
         self.waiting += waited
@@ -195,12 +199,12 @@ class LogWindow:
     def row(self, step: int, minutes: float, progress: float, rate: float, talking: float, **tables: Any) -> LogRow:
         """The log line; `talking` in seconds, `tables`: its scores and facts."""
         total = max(self.computing + self.waiting, 1e-9)
-        names = self.parts[0] if self.parts else ()
+        loss, *parts = [0.0] if self.sums is None else (self.sums / self.steps).tolist()
         return LogRow(
             step,
             minutes,
             progress,
-            _mean(self.losses),
+            loss,
             self.images / total,
             rate,
             waiting_share=self.waiting / total,
@@ -208,17 +212,13 @@ class LogWindow:
             talking_share=min(1.0, talking / total),
             busy_share=self._busy_share(),
             copied_gb_per_s=self.copied_bytes / 1e9 / self.copying if self.copying > 0 else 0.0,
-            parts={name: _mean([parts[name] for parts in self.parts]) for name in names},
+            parts=dict(zip(self.names, parts)),
             **tables,
         )
 
     def _busy_share(self) -> float:
         clock, busy = time.perf_counter() - self._began[0], self._busy_s() - self._began[1]
         return min(1.0, busy / max(clock * self._threads, 1e-9))
-
-
-def _mean(values: Sequence[Tensor]) -> float:
-    return float(torch.stack(list(values)).double().mean()) if values else 0.0
 
 
 def write_log(folder: Path, rows: Sequence[LogRow]) -> None:

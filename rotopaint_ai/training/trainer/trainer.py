@@ -337,7 +337,7 @@ class Trainer(Generic[Net, Batch]):
         scores stay.
         """
         scores = self.best if self.has_joined or not self.task.scores else self._validate()
-        talking = self.group.communication_s(self.objective) * len(self.window.losses)
+        talking = self.group.communication_s(self.objective) * self.window.steps
         row = self.window.row(
             self.at,
             self.seconds / 60,
