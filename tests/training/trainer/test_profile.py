@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -118,6 +119,19 @@ def test_a_window_reports_the_device_utilisation(monkeypatch: pytest.MonkeyPatch
     row = window.row(1, 0.1, 0.5, 1e-3, 0.4)
     assert (row.busy_share, row.copied_gb_per_s) == (0.75, 2.0)  # 6 s of two threads' 8; 1 GB in half a second
     assert (row.waiting_share, row.copying_share, row.talking_share) == (0.25, 0.125, 0.1)
+
+
+def test_a_window_keeps_means_and_no_tensor_of_a_step() -> None:
+    """Those of a thousand steps, between the blocks of their batches, let a process grow to 20 GB."""
+    window, kept = LogWindow(lambda: 0.0), []
+    for value in (1.0, 2.0, 6.0):
+        loss, part = torch.tensor(value), torch.tensor(10 * value)
+        window.add(loss, 8, taken=1.0, waited=0.0, copied=0.0, parts={"own": part})
+        kept += [weakref.ref(loss), weakref.ref(part)]
+    del loss, part
+    assert not any(each() is not None for each in kept)
+    row = window.row(3, 0.1, 0.5, 1e-3, 0.0)
+    assert (row.loss, row.parts) == (3.0, {"own": 30.0})
 
 
 def test_a_training_reports_its_bottleneck(faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
