@@ -66,7 +66,7 @@ class TerseLines:
             return f"{event.kind}: {_shot_of(facts)}{facts['message']}"
         if event.kind == "progress" and time.monotonic() - self._last >= TERSE_INTERVAL_S:
             self._last = time.monotonic()
-            return _progress_text(facts, self._clock.left_s(facts["share"]) if "share" in facts else None)
+            return _progress_text(facts, self._clock.left_s_of(facts) if "share" in facts else None)
         return None
 
 
@@ -102,7 +102,7 @@ class Bar:
             self._print_line(text, "yellow" if event.kind == "warning" else "red")
         elif "share" in facts:
             share = float(facts["share"])
-            self._show(facts["stage"], share, f"{share:.0%}", self._clock.left_s(share), note=_note_text(facts))
+            self._show(facts["stage"], share, f"{share:.0%}", self._clock.left_s_of(facts), note=_note_text(facts))
         elif "done" in facts and event.kind == "progress":
             count = f"{facts['done']}/{facts['total']}"
             note = f"{facts['ms_per_frame']:.0f} ms/frame" if "ms_per_frame" in facts else ""
@@ -151,7 +151,7 @@ class Countdown:
 
 
 class ClockOfShares:
-    """Estimates the remaining time from the finished share of the work."""
+    """Estimates the remaining time from the finished share of the work, where the work does not tell it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._start = clock, clock()
@@ -160,6 +160,11 @@ class ClockOfShares:
         """Remaining seconds; None while too little is finished for an estimate."""
         passed = self._clock() - self._start
         return passed * (1 - share) / share if share >= _SHOWS_TIME and passed >= _SHOWS_AFTER_S else None
+
+    def left_s_of(self, facts: Mapping[str, Any]) -> float | None:
+        """Remaining seconds of a progress event: its own `eta_s`, which knows of work before a resume, or estimated."""
+        share, told = float(facts["share"]), facts.get("eta_s")
+        return self.left_s(share) if told is None or share < _SHOWS_TIME else float(told)
 
 
 StageProgress = Callable[[str, int, int], None]  # stage, number of finished parts, number of all parts

@@ -59,6 +59,12 @@ def test_a_training_is_reported_in_words_and_without_its_tables(bar: Bar, termin
     assert re.fullmatch("train [- ]+ 50% export 0:[0-5][0-9] to go", _shown(bar, terminal))
 
 
+def test_a_resumed_training_tells_its_own_time_to_go(bar: Bar, terminal: _Terminal) -> None:
+    """Its share counts what was done before, and this process's clock does not."""
+    bar(Event("progress", {"stage": "train", "share": 0.4, "eta_s": 3600.0}))
+    assert re.fullmatch("train [- ]+ 40% (1:00:00|59:5[0-9]) to go", _shown(bar, terminal))
+
+
 def test_frames_are_counted_and_timed(bar: Bar, terminal: _Terminal) -> None:
     facts = {"task": "paint", "done": 6, "total": 24, "ms_per_frame": 90.4, "eta_s": None}
     bar(Event("progress", facts))

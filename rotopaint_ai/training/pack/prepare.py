@@ -160,7 +160,8 @@ class Tail:
             passed = min(self._budget.spent_s() - start, _NEARLY * expected)
             self._budget.reserve(self._remaining_s() - passed)
             share = round(min(1.0, self._budget.share(1.0)), 4)
-            self._sink(Event("progress", {"stage": "train", "share": share, "doing": name}))
+            facts = {"stage": "train", "share": share, "eta_s": self._budget.to_go_s(share), "doing": name}
+            self._sink(Event("progress", facts))
             if over.wait(_REPORT_EVERY_S):
                 return
 

@@ -92,6 +92,11 @@ class Budget:
             self._share = max(self._share, spent / (spent + remaining))
         return self._share
 
+    def to_go_s(self, share: float) -> float | None:
+        """Seconds until the command ends when this share of it is over, at the speed so far, also that before a
+        resume; None at its beginning."""
+        return round(self.spent_s() * (1 / min(1.0, share) - 1), 1) if share > 0 else None
+
 
 LOG = "log.csv"
 
@@ -139,10 +144,10 @@ _TABLES = ("scores", "facts", "parts")
 
 
 class Reporter:
-    """Sends log lines as progress events, and the finished share every few seconds in between."""
+    """Sends log lines as progress events, and the finished share of `budget` every few seconds in between."""
 
-    def __init__(self, sink: Sink, every_s: float = 5.0) -> None:
-        self._sink, self._every_s, self._last_s = sink, every_s, time.monotonic()
+    def __init__(self, sink: Sink, budget: Budget, every_s: float = 5.0) -> None:
+        self._sink, self._budget, self._every_s, self._last_s = sink, budget, every_s, time.monotonic()
         self._scores: Mapping[str, float] = {}
 
     def row(self, row: LogRow) -> None:
@@ -150,15 +155,15 @@ class Reporter:
         self._scores = {name: round(value, 4) for name, value in row.scores.items()}
         self._send(row.event())
 
-    def share(self, share: Callable[[], float]) -> None:
-        """Send the share with the latest scores, unless something was sent recently."""
+    def share(self, progress: float) -> None:
+        """Send the share, given that of the steps, with the latest scores, unless something was sent recently."""
         if time.monotonic() - self._last_s >= self._every_s:
-            facts = {"stage": "train", "share": round(min(1.0, share()), 4), **self._scores}
+            facts = {"stage": "train", "share": round(min(1.0, self._budget.share(progress)), 4), **self._scores}
             self._send(Event("progress", facts))
 
     def _send(self, event: Event) -> None:
         self._last_s = time.monotonic()
-        self._sink(event)
+        self._sink(Event(event.kind, {**event.facts, "eta_s": self._budget.to_go_s(event.facts["share"])}))
 
 
 class LogWindow:

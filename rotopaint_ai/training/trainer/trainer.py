@@ -181,7 +181,7 @@ class Trainer(Generic[Net, Batch]):
         else:
             self._keep_stopped(sink)
         self._begin()
-        report = Reporter(sink)
+        report = Reporter(sink, self.budget)
         # batches first: their processes must be forked before this process starts threads
         with self.batches() as batches, self.task.prefetching(self.moment(self.at)) as prefetch:
             while not self.is_over:
@@ -197,7 +197,7 @@ class Trainer(Generic[Net, Batch]):
                     report.row(row)  # a reader of this row can rely on the checkpoint
                     self._drop_failed_capture(sink)
                 else:
-                    report.share(lambda: self.budget.share(self.progress(self.at)))
+                    report.share(self.progress(self.at))
         return self.result()
 
     def _begin(self) -> None:

@@ -66,6 +66,8 @@ def test_a_resumed_command_counts_what_its_earlier_life_spent() -> None:
     second.resume(*state)
     assert second.progress() == pytest.approx(progress)
     assert second.left_s() == pytest.approx(45.0)
+    assert second.to_go_s(0.55) == pytest.approx(45.0)  # of 100 s, 55 of them before the resume
+    assert second.to_go_s(0.0) is None
 
 
 def test_steps_alone_count_without_minutes() -> None:
