@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.seams.ribbon import WideCurve
+from rotopaint_ai.seams.ribbon import WideCurve, resample
 from rotopaint_ai.stage.face_paint import noise
 from rotopaint_ai.stage.shot_folder import SeamFrame
 
@@ -93,12 +93,13 @@ def add_occluders(view: SeamFrame, rng: Rng) -> SeamFrame:
 def add_rim(view: SeamFrame, rng: Rng) -> SeamFrame:
     """The view with a fold of the face beside a part of a seam, equal in plate and clean frame: a thin line, and shade
     on one side of it, as below a lid's rim."""
-    line, half = view.curves[int(rng.integers(len(view.curves)))]
-    beside = _Beside(*nearest_vertex(np.asarray(line), view.seam.shape), len(line), rng)
+    line, half, shown = _some_seam(view, rng)
+    if not len(shown):
+        return view
+    beside = _Beside(*nearest_vertex(line, view.seam.shape), len(line), rng)
     near = rng.choice([-1.0, 1.0]) * (half + rng.uniform(-2.0, 8.0))
     away = beside.across - beside.along(near - 2.0, near + rng.uniform(2.0, 8.0))
-    first, last = np.sort(rng.uniform(-0.3, 1.3, 2)) * len(line)
-    part = np.clip((beside.column - first) / 8, 0, 1) * np.clip((last - beside.column) / 8, 0, 1)
+    part = np.clip((rng.uniform(15.0, 150.0) - abs(beside.column - rng.choice(shown))) / 8, 0, 1)
     rim = rng.uniform(-1.2, 0.4) * np.exp(-((away / rng.uniform(0.7, 2.5)) ** 2))
     below = np.maximum(rng.choice([-1.0, 1.0]) * away, 0.0)
     shade = rng.uniform(-0.8, 0.3) * np.exp(-below / rng.uniform(3.0, 25.0)) * (below > 0)
@@ -117,27 +118,30 @@ def add_gleams(view: SeamFrame, rng: Rng) -> SeamFrame:
     plate = view.plate.astype(np.float32)
     near = cv2.GaussianBlur((view.seam > 8).astype(np.float32), (0, 0), 0.7) * (view.seam > 0)
     for _ in range(int(rng.integers(1, 4))):
-        line, half = view.curves[int(rng.integers(len(view.curves)))]
-        alpha = _spot(np.asarray(line), max(float(half), 1.5), view.seam, rng) * near
-        own = plate[alpha > 0.1]
-        if len(own):
-            light = (0.3 * own.mean(0) + 0.7 * own.mean()) * np.exp(rng.uniform(0.0, 2.5))
+        line, half, shown = _some_seam(view, rng)
+        if len(shown):
+            ends = shown[(np.diff(shown, prepend=-9) > 1) | (np.diff(shown, append=len(line) + 9) > 1)]
+            at = int(rng.choice(ends if rng.random() < 0.7 else shown))
+            alpha = _spot(line, at, half, view.seam.shape, rng) * near
+            own = plate[alpha > 0.1].reshape(-1, 3).mean(0) if (alpha > 0.1).any() else np.zeros(3)
+            light = (0.3 * own + 0.7 * own.mean()) * np.exp(rng.uniform(0.0, 2.5))
             plate = plate + alpha[..., None] * (np.maximum(light, 0.02) - plate)
     return replace(view, plate=np.asarray(plate, np.float32))
 
 
-def _spot(line: Array, half: float, seam: Array, rng: Rng) -> Array:
-    """Coverage (H, W) of a soft spot on a curve where its seam shows, longer along it than across; 0 for a hidden
-    one."""
-    inside = np.clip(line.astype(int), 0, np.array(seam.shape[::-1]) - 1)
-    shown = np.r_[False, seam[inside[:, 1], inside[:, 0]] > 8, False]
-    if not shown.any():
-        return np.zeros(seam.shape)
-    ends = np.flatnonzero(shown[1:] != shown[:-1]) - np.arange(2 * np.count_nonzero(shown[1:] & ~shown[:-1])) % 2
-    at = int(rng.choice(ends if rng.random() < 0.7 else np.flatnonzero(shown[1:-1])))
+def _some_seam(view: SeamFrame, rng: Rng) -> tuple[Array, float, Array]:
+    """One of the curves with a vertex for each pixel (N, 2), its half width, and the vertices where its seam shows."""
+    line, half = view.curves[int(rng.integers(len(view.curves)))]
+    line = resample(np.asarray(line), 1.0)
+    column, row = np.clip(np.floor(line).astype(int), 0, np.array(view.seam.shape[::-1]) - 1).T
+    return line, max(float(half), 1.5), np.flatnonzero(view.seam[row, column] > 8)
+
+
+def _spot(line: Array, at: int, half: float, size: tuple[int, ...], rng: Rng) -> Array:
+    """Coverage (H, W) of a soft spot near a vertex of a curve, longer along it than across."""
     way = line[min(at + 2, len(line) - 1)] - line[max(at - 2, 0)]
     way = way / (np.hypot(*way) + 1e-9)
-    rows, columns = np.mgrid[: seam.shape[0], : seam.shape[1]] + 0.5
+    rows, columns = np.mgrid[: size[0], : size[1]] + 0.5
     dx, dy = columns - line[at, 0], rows - line[at, 1]
     long, narrow = half * rng.uniform(0.3, 2.5), half * rng.uniform(0.15, 0.8)
     along = (dx * way[0] + dy * way[1]) / long - rng.normal()

@@ -58,8 +58,8 @@ def straighten_frames(
     folders: Sequence[Path], rng: Rng, *, every: int, sizes: int, synthetic: int, hard: float = 0.0
 ) -> Iterator[StraightenedFrame]:
     """Every `every`-th frame of shots at `sizes` random scales, then `synthetic` drawn seams per frame,
-    on clean frames and textures. A share `hard` of them has a fold beside the seam, and as many spots of light in
-    it."""
+    on clean frames and textures. A share `hard` of them has a fold beside the seam; the same share, drawn on its own,
+    has spots of light in it."""
     for view in seam_frames(folders, every=every):
         grounds = (view.clean if rng.random() < 0.6 else paint_texture(320, rng) for _ in range(synthetic))
         for one in [view] * sizes + [add_groove(ground, rng) for ground in grounds]:
