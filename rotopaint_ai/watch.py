@@ -163,8 +163,8 @@ class ClockOfShares:
 
     def left_s_of(self, facts: Mapping[str, Any]) -> float | None:
         """Remaining seconds of a progress event: its own `eta_s`, which knows of work before a resume, or estimated."""
-        share, told = float(facts["share"]), facts.get("eta_s")
-        return self.left_s(share) if told is None or share < _SHOWS_TIME else float(told)
+        told = facts.get("eta_s")
+        return self.left_s(float(facts["share"])) if told is None else float(told)
 
 
 StageProgress = Callable[[str, int, int], None]  # stage, number of finished parts, number of all parts

@@ -4,7 +4,8 @@
 
 OUT gets the data and all intermediate packs; OUT/puppet is the final pack. It takes some 17 hours of one core, ten of
 them for the last network, which a GPU trains in four minutes.
-Existing results are not made again, and a stopped training resumes from its checkpoint. `--share` renders and trains
+Existing results are not made again, and a stopped training resumes from its checkpoint; another version of this script
+wants another OUT. `--share` renders and trains
 only this share, `--workers` is the number of rendering processes, `--set` changes the recipe of the landmark network.
 
 Seeds are fixed, and trainings are limited by steps on one thread, not by minutes, so that two runs on one machine give

@@ -41,7 +41,7 @@ def read_corrected_project(path: Path) -> CorrectedProject:
         raise UsageError(f"{path.name}: no models were run on it; run them and correct a few frames first")
     plate = open_plate(found.plate, colourspace=found.colourspace)
     frames = frozenset(each.frame for each in found.frames) & found.predicted.landmarks.keys.keys()
-    return CorrectedProject(found.predicted, found.document, found.errors, frames, plate)
+    return CorrectedProject(found.predicted, found.document, found.errors(), frames, plate)
 
 
 def has_trained_head(pack: Pack) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.project import run_record
@@ -45,7 +46,7 @@ class Corrections:
     `document` is the whole shot, `predicted` the models' prediction of it. `plate` is the source that was opened, None
     where the project has no plate; `files` are the facts known of some of its files. `widths`: full widths in pixels of
     the seams whose width a person set. All other widths come from a model, which widens them by its expected error.
-    `errors`: the expected errors of the last run by shape and frame, pixels.
+    `run`: the last run's figures as the project keeps them.
     """
 
     project: Path
@@ -56,7 +57,11 @@ class Corrections:
     predicted: RotoDocument | None = None
     widths: Mapping[str, float] = field(default_factory=dict)
     files: Mapping[int, FileFacts] = field(default_factory=dict)
-    errors: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    run: Mapping[str, Any] = field(default_factory=dict)
+
+    def errors(self) -> Mapping[str, Mapping[int, float]]:
+        """The last run's expected errors by shape and frame, pixels. Raises: ProjectError for damaged ones."""
+        return run_record.from_json(self.run).errors_by_shape() if self.run else {}
 
 
 def corrections(path: Path) -> Corrections:
@@ -71,16 +76,15 @@ def corrections(path: Path) -> Corrections:
     project = Project.open(path, write=False)
     try:
         state, plate, files = _of_the_models(project.load().state), project.note("plate") or {}, project.files()
-        run = project.note("run")
+        run = project.note("run") or {}
     finally:
         project.close()
     if state.document is None:
         raise DocumentError(f"{path.name}: holds no shapes yet; press Run in the panel, correct some frames, then mine")
     frames = tuple(_corrected_frame(state, state.document, frame) for frame in frames_to_learn_from(state))
     widths = {name: seam.width_px for name, seam in state.seams.items() if seam.width_px is not None}
-    errors = run_record.from_json(run).errors_by_shape() if run else {}
     source = plate.get("source"), plate.get("colourspace")
-    return Corrections(path, *source, state.document, frames, state.predicted, widths, files, errors)
+    return Corrections(path, *source, state.document, frames, state.predicted, widths, files, run)
 
 
 def _of_the_models(state: State) -> State:

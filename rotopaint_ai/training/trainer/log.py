@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import replacing
 from rotopaint_ai.jobs import Event, Sink
 
@@ -93,8 +94,10 @@ class Budget:
         return self._share
 
     def to_go_s(self, share: float) -> float | None:
-        """Seconds until the command ends when this share of it is over, at the speed so far, also that before a
-        resume; None at its beginning."""
+        """Seconds until the command ends, at the speed so far, also that before a resume, when a share of it is over.
+
+        None at its beginning. Without a time limit the work after the last step is left out.
+        """
         return round(self.spent_s() * (1 / min(1.0, share) - 1), 1) if share > 0 else None
 
 
@@ -189,12 +192,21 @@ class LogWindow:
         n_bytes: int = 0,
         parts: Mapping[str, Tensor] | None = None,
     ) -> None:
-        """Add one step: images, seconds of computing (copying included) and of waiting, and bytes copied."""
+        """Add one step: images, seconds of computing (copying included) and of waiting, and bytes copied.
+
+        Raises: TrainingError where the parts of the loss are not those of the steps before.
+        """
         self.copied_bytes += n_bytes
         self._busy_s()  # a GPU reports only its recent utilisation
-        values = torch.stack([loss, *(parts or {}).values()]).detach().double()
+        parts = parts or {}
+        self.names = self.names if self.steps else tuple(parts)
+        if parts.keys() != set(self.names):
+            got, wanted = (", ".join(names) or "none" for names in (parts, self.names))
+            raise TrainingError(
+                f"parts of the loss are {got}, at the step before {wanted}; wanted the same at all steps"
+            )
+        values = torch.stack([loss, *(parts[name] for name in self.names)]).detach().double()
         self.sums = values if self.sums is None else self.sums.add_(values)
-        self.names = tuple(parts or ())
         self.steps += 1
         self.images += images
         self.computing += taken

@@ -109,7 +109,10 @@ class Task(ABC, Generic[Net, Batch]):
 
     @abstractmethod
     def loss(self, net: Net, inputs: Any, moment: Moment) -> Losses:
-        """The loss of the inputs from `to_device`, and its parts for the log, detached; may be called twice."""
+        """The loss of the inputs from `to_device`, and its parts for the log; may be called twice.
+
+        Parts are detached scalars on the loss's device, the same at every step.
+        """
 
     def blocks(self) -> tuple[nn.Module, ...]:
         """Parts of the network that may be recomputed from their input when memory is short."""

@@ -27,10 +27,11 @@ def test_a_long_part_reports_its_progress(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(prepare, "_reading_s", lambda ready: prepare._READING_S)
     monkeypatch.setattr(prepare, "_estimate_seconds", lambda ready, seams: {"export": 60.0, "evaluation": 40.0})
     monkeypatch.setattr(prepare, "_REPORT_EVERY_S", 0.0)
-    clock, shares, has_told = _Clock(), list[float](), threading.Event()
+    clock, shares, times, has_told = _Clock(), list[float](), list[float](), threading.Event()
 
     def sink(event: Event) -> None:
         shares.append(event.facts["share"])
+        times.append(event.facts["eta_s"])
         has_told.set()
 
     ready = cast(Any, type("Ready", (), {"config": type("Config", (), {"seam_minutes": 0.0})}))
@@ -45,6 +46,7 @@ def test_a_long_part_reports_its_progress(monkeypatch: pytest.MonkeyPatch) -> No
 
     with telling.part("export"):
         assert share_at(100.0) == pytest.approx(100 / (100 + 40 + 60 * 0.05), abs=1e-4)
+        assert times[-1] == pytest.approx(40 + 60 * 0.05, abs=0.1)
     with telling.part("evaluation"):
         began = share_at(101.0)
         assert share_at(130.0) > began

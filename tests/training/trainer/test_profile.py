@@ -132,6 +132,8 @@ def test_a_window_keeps_means_and_no_tensor_of_a_step() -> None:
     assert not any(each() is not None for each in kept)
     row = window.row(3, 0.1, 0.5, 1e-3, 0.0)
     assert (row.loss, row.parts) == (3.0, {"own": 30.0})
+    with pytest.raises(TrainingError, match="parts of the loss are other, at the step before own"):
+        window.add(torch.tensor(1.0), 8, taken=1.0, waited=0.0, copied=0.0, parts={"other": torch.tensor(1.0)})
 
 
 def test_a_training_reports_its_bottleneck(faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,8 @@ def test_progress_is_reported_between_evaluations(tmp_path: Path, monkeypatch: p
     shares = [event.facts["share"] for event in sent]
     assert 0 < shares[0] < shares[-1] == 1
     assert shares == sorted(shares)
+    times = [event.facts["eta_s"] for event in sent]
+    assert times[0] > times[-1] == 0
     assert ["step" in event.facts for event in sent] == [k in (5, 10) for k in range(1, 11)]
 
 

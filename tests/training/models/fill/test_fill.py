@@ -14,7 +14,7 @@ pytest.importorskip("numba")
 
 import torch
 
-from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import find_pack, load_pack
 from rotopaint_ai.seams import bank_fill, learned_fill, relight
@@ -109,6 +109,22 @@ def test_torch_and_numpy_mix_the_same(laid: list[strips.StraightenedFrame]) -> N
     fields = np.stack([table, *(f.transpose(0, 2, 1) for f in (known.own, known.face, known.banks))])
     torch_light = task.mix_light(torch.from_numpy(answer)[None], torch.from_numpy(fields)[None])[0].numpy()
     assert np.allclose(numpy_light[own_TS], torch_light[own_TS], atol=1e-4)
+
+
+def test_hard_seams_are_drawn_only_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without them no random number is drawn: earlier trainings learn from the same strips, bit for bit."""
+    monkeypatch.setattr(strips, "seam_frames", lambda folders, every: iter(_views(3)))
+    drawn: list[str] = []
+    for name in ("add_rim", "add_gleams"):
+        add = getattr(burnt_seams, name)
+        monkeypatch.setattr(strips, name, lambda view, rng, name=name, add=add: drawn.append(name) or add(view, rng))
+    plain = strips.cut_strips([], 7, sizes=1, synthetic=1)
+    assert drawn == []
+    hard = strips.cut_strips([], 7, sizes=1, synthetic=1, hard=1.0)
+    assert drawn == ["add_rim", "add_gleams"] * 6
+    assert hard.light.shape != plain.light.shape or not np.array_equal(hard.light, plain.light)
+    with pytest.raises(UsageError, match=r"hard 1\.5: wanted 0 to 1"):
+        override(task.FillConfig(), ["hard=1.5"])
 
 
 def _strips(laid: list[strips.StraightenedFrame]) -> strips.Strips:
