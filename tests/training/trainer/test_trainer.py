@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from rotopaint_ai.training.trainer.captured import CapturedGradients
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.cores import make_timed
 from rotopaint_ai.training.trainer.group import Group
-from rotopaint_ai.training.trainer.log import Reporter
+from rotopaint_ai.training.trainer.log import Budget, Reporter
 from rotopaint_ai.training.trainer.task import Moment, Task
 from rotopaint_ai.training.trainer.trainer import CHECKPOINT, Trainer
 
@@ -99,7 +100,10 @@ def test_a_stop_keeps_the_step_and_going_on_ends_in_the_same_weights(tmp_path: P
 def test_progress_is_reported_between_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rotopaint_ai.training.trainer.trainer.Reporter", partial(Reporter, every_s=0.0))
     sent: list[Event] = []
-    trainer(tmp_path).fit(sink=sent.append)
+    seconds = count(1000.0)  # a second passes whenever somebody looks
+    made = trainer(tmp_path)
+    made.budget = Budget(None, now=lambda: next(seconds))
+    made.fit(sink=sent.append)
     shares = [event.facts["share"] for event in sent]
     assert 0 < shares[0] < shares[-1] == 1
     assert shares == sorted(shares)
