@@ -129,7 +129,7 @@ def shared_marks(
     ties = [np.zeros((0, 2), np.intp), *each(match, *pairs.T)]
     hold = np.repeat(np.arange(len(found)), np.diff(first))
     return _marks_of_ties(
-        _components(int(first[-1]), np.concatenate(ties)), hold, np.concatenate([each.at for each in found])
+        _components(int(first[-1]), np.concatenate(ties)), hold, np.concatenate([one.at for one in found])
     )
 
 

@@ -159,9 +159,7 @@ class Tail:
             expected = self._remaining[name] + (self.seam_s if name == "seams" else 0.0)
             passed = min(self._budget.spent_s() - start, _NEARLY * expected)
             self._budget.reserve(self._remaining_s() - passed)
-            share = round(min(1.0, self._budget.share(1.0)), 4)
-            facts = {"stage": "train", "share": share, "eta_s": self._budget.to_go_s(share), "doing": name}
-            self._sink(Event("progress", facts))
+            self._sink(Event("progress", {**self._budget.facts(1.0), "doing": name}))
             if over.wait(_REPORT_EVERY_S):
                 return
 

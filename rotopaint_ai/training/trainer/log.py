@@ -100,6 +100,11 @@ class Budget:
         """
         return round(self.spent_s() * (1 / min(1.0, share) - 1), 1) if share > 0 else None
 
+    def facts(self, progress: float) -> dict[str, Any]:
+        """What a progress event says of the command, given the share of its steps that is over."""
+        share = round(min(1.0, self.share(progress)), 4)
+        return {"stage": "train", "share": share, "eta_s": self.to_go_s(share)}
+
 
 LOG = "log.csv"
 
@@ -136,11 +141,11 @@ class LogRow:
         parts = {f"loss_{name}": value for name, value in self.parts.items()}
         return {**head, **self.facts, "loss": loss, **self.scores, **own, **parts}
 
-    def event(self) -> Event:
-        """The line as a progress event; loss terms are included only if there are no scores."""
+    def event_facts(self) -> dict[str, Any]:
+        """What a progress event says of the line; loss terms are included only if there are no scores."""
         row = replace(self, parts={}) if self.scores else self
         facts = {name: round(v, 4) if isinstance(v, float) else v for name, v in row.content().items()}
-        return Event("progress", {"stage": "train", "share": round(min(1.0, self.progress), 4), **facts})
+        return {"stage": "train", "share": round(min(1.0, self.progress), 4), **facts}
 
 
 _TABLES = ("scores", "facts", "parts")
@@ -156,17 +161,17 @@ class Reporter:
     def row(self, row: LogRow) -> None:
         """Send a line of the log."""
         self._scores = {name: round(value, 4) for name, value in row.scores.items()}
-        self._send(row.event())
+        facts = row.event_facts()
+        self._send({**facts, "eta_s": self._budget.to_go_s(facts["share"])})
 
     def share(self, progress: float) -> None:
         """Send the share, given that of the steps, with the latest scores, unless something was sent recently."""
         if time.monotonic() - self._last_s >= self._every_s:
-            facts = {"stage": "train", "share": round(min(1.0, self._budget.share(progress)), 4), **self._scores}
-            self._send(Event("progress", facts))
+            self._send({**self._budget.facts(progress), **self._scores})
 
-    def _send(self, event: Event) -> None:
+    def _send(self, facts: dict[str, Any]) -> None:
         self._last_s = time.monotonic()
-        self._sink(Event(event.kind, {**event.facts, "eta_s": self._budget.to_go_s(event.facts["share"])}))
+        self._sink(Event("progress", facts))
 
 
 class LogWindow:

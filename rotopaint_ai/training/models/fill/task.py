@@ -153,10 +153,11 @@ class FillTask(PartTask[FillNet, FillInputs]):
         shots, val = split_shots([Path(folder) for folder in sources.folders])
         sources.check()
         folder, seed = sources.folder, config.seed
-        uses = config.sizes, config.synthetic, config.hard
-        train = _cached_strips(folder / "strips.npz", shots, seed, *uses)
+        train = _cached_strips(
+            folder / "strips.npz", shots, seed, sizes=config.sizes, synthetic=config.synthetic, hard=config.hard
+        )
         sources.check()
-        held_out = _cached_strips(folder / "val.npz", val, 1, 2, 1, config.hard)
+        held_out = _cached_strips(folder / "val.npz", val, 1, sizes=2, synthetic=1, hard=config.hard)
         torch.manual_seed(seed)
         net = FillNet()
         if config.start is not None:
@@ -226,7 +227,7 @@ def split_shots(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     return train, val
 
 
-def _cached_strips(path: Path, shots: Sequence[Path], seed: int, sizes: int, synthetic: int, hard: float) -> Strips:
+def _cached_strips(path: Path, shots: Sequence[Path], seed: int, *, sizes: int, synthetic: int, hard: float) -> Strips:
     """Strips of shots, from the file at `path`, cut anew if its JSON file names other shots or uses of them."""
     made_from = path.with_suffix(".json")
     uses = {"sizes": sizes, "made_up": synthetic, **({"hard": hard} if hard else {})}
