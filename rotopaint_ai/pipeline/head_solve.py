@@ -40,11 +40,11 @@ from rotopaint_ai.shapes.head_bundle import (
     curve_normals,
     curves_by_marks,
     first_head,
-    gauss_newton_step,
     joints_of,
     known_head,
     observe_curves,
 )
+from rotopaint_ai.shapes.head_descent import damped_step
 from rotopaint_ai.shapes.head_marks import NOISE_PX, expected_marks
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
@@ -133,7 +133,7 @@ def _first_solved(
     for far in FIRST_FAR_PX if shared else FIRST_FAR_PX[:FIRST_STEPS]:
         seen = observe_curves(shot.known, size, head.splines())
         facts = replace(facts, seen=seen, shared=ObservedMarks(shared, far, mark_px) if shared else None)
-        head = gauss_newton_step(head, facts)
+        head = damped_step(head, facts)
     return SolvedHead(head, replace(facts, shared=ObservedMarks(shared, FAR_PX, mark_px) if shared else None))
 
 
@@ -196,7 +196,7 @@ def _search(
         found = _seen_curves(shot, curves, list(watched(pool.map(ask, range(len(shot.points_HL))))))
         facts = replace(facts, seen=[*observe_curves(shot.known, size, curves), *found])
         for _ in range(STEPS):
-            head = gauss_newton_step(head, facts)
+            head = damped_step(head, facts)
     return SolvedHead(head, facts)
 
 

@@ -29,7 +29,8 @@ from rotopaint_ai.pipeline.head_solve import (
     solve_head,
 )
 from rotopaint_ai.shapes.facespace import Array, Complex
-from rotopaint_ai.shapes.head_bundle import Head, curves_by_marks, gauss_newton_step, observe_curves
+from rotopaint_ai.shapes.head_bundle import Head, curves_by_marks, observe_curves
+from rotopaint_ai.shapes.head_descent import damped_step
 from rotopaint_ai.shapes.head_poses import head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
 from rotopaint_ai.shapes.samples import open_curve_distance
@@ -126,7 +127,7 @@ def fit_known_head(
             found = solve_head(shot, build_of(specs, sheet, shot), lambda hold: None, None, pool)
         head, facts = found.head, found.facts
         for _ in range(_STEPS):
-            head = gauss_newton_step(head, replace(facts, seen=observe_curves(known, size, head.splines())))
+            head = damped_step(head, replace(facts, seen=observe_curves(known, size, head.splines())))
         pairs = zip(curves_by_marks(head, facts, [np.inf] * _STEPS), known)  # so that no curve draws its camera along
         apart = [np.mean([open_curve_distance(*each) for each in zip(a, b.splines_HD)] / size) for a, b in pairs]
         spread = head.cameras.spread()

@@ -1,7 +1,8 @@
 """Bundle adjustment of a shot's rigid head: cameras of all holds, landmarks and seams in space, and face symmetry.
 
-Gauss-Newton steps on all unknowns, cameras eliminated first by the Schur complement (Triggs, McLauchlan, Hartley and
-Fitzgibbon 2000). Outliers get less weight (Cauchy weights, Holland and Welsch 1977).
+The normal equations of all unknowns, cameras eliminated first by the Schur complement (Triggs, McLauchlan, Hartley and
+Fitzgibbon 2000); `shapes/head_descent.py` takes the steps. Outliers get less weight (Cauchy weights, Holland and Welsch
+1977).
 
 A face is symmetric, so each side seam constrains the other, which determines depth where a head hardly turns. A seam
 that ends on another one ends there in every hold. Both constraints are soft, so a crooked face fits too. Shared marks,
@@ -56,6 +57,7 @@ LEAST_NOISE_PX = 0.4  # smallest standard deviation of a predicted curve
 BIASED = 0.015  # share of the head's size: standard deviation of the error that predicted curves of all holds share
 HAND_PX, HAND_END_PX = 0.15, 0.5  # standard deviation of a curve that a person drew, and of its ends
 LONGEST_STEP = 0.2  # largest step of a point in space
+FIRST_DAMPING = 1e-3
 _MIRROR = np.array([-1.0, 1.0, 1.0])
 _PLACE = np.array([1, 1j])
 _ROUNDS_OF_PLANE = 5
@@ -108,7 +110,10 @@ class ObservedMarks:
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
     """Cameras, points in space (N, 3), their prior positions and the standard deviations from them (N, 3), the slice of
-    each curve, and shared marks."""
+    each curve, and shared marks.
+
+    `damping`: the share by which the next step grows the diagonal of its equations.
+    """
 
     cameras: Cameras
     points: Array
@@ -116,6 +121,7 @@ class Head:
     deviation: Array
     curves: tuple[slice, ...]
     marks: Marks3D
+    damping: float = FIRST_DAMPING
 
     def splines(self) -> list[Complex]:
         """Every curve in each hold (H, D)."""
@@ -259,16 +265,6 @@ class HeadFacts:
     shared: ObservedMarks | None = None
 
 
-def gauss_newton_step(head: Head, facts: HeadFacts) -> Head:
-    """The head after one Gauss-Newton step. Raises LinAlgError if there is no solution."""
-    equations, of_marks = _equations_of(head, facts)
-    camera_step, point_step = equations.solved()
-    safe = max(1.0, float(abs(point_step).max()) / LONGEST_STEP)
-    marks = head.marks.stepped(of_marks.steps(camera_step) / safe) if of_marks else head.marks
-    cameras, points = head.cameras.stepped(camera_step / safe), head.points + point_step / safe
-    return replace(head, cameras=cameras, points=points, marks=marks)
-
-
 def curves_by_marks(head: Head, facts: HeadFacts, far_px: Sequence[float]) -> list[Complex]:
     """Every curve in each hold (H, D), seen by cameras fitted to landmarks and shared marks alone.
 
@@ -290,7 +286,8 @@ def curve_deviations(head: Head, facts: HeadFacts) -> Array:
     The inverse of the normal equations is the covariance of cameras and points, if observations err as assumed (Triggs
     and others 2000, section 9). Raises LinAlgError if it does not exist.
     """
-    covariance = np.asarray(np.linalg.inv(_equations_of(head, facts)[0].dense_matrix()), np.float64)
+    equations, of_marks = equations_of(head, facts)
+    covariance = np.asarray(np.linalg.inv(equations.coupled(of_marks).dense_matrix()), np.float64)
     return np.stack([_curve_deviation(head, part, covariance) for part in head.curves], axis=1)
 
 
@@ -308,22 +305,19 @@ def _curve_deviation(head: Head, part: slice, covariance: Array) -> Array:
     return deviation
 
 
-def _equations_of(head: Head, facts: HeadFacts) -> tuple[_Equations, MarkEquations | None]:
-    """Equations of cameras and points with shared marks eliminated, and the equations of the marks."""
-    equations = _Equations(*head.cameras.usual_pose(), *_prior_of_points(head))
+def equations_of(head: Head, facts: HeadFacts) -> tuple[HeadEquations, MarkEquations | None]:
+    """The equations of cameras and points, and those of shared marks, which are to be eliminated."""
+    equations = HeadEquations(*head.cameras.usual_pose(), *_prior_of_points(head))
     _add_landmarks(equations, head, facts.points_HL, np.maximum(facts.error_px_HL, LEAST_PX))
     for each in facts.seen:
         _add_curve(equations, head, each)
-    for tie in _ties(head, facts.build):
+    for tie in ties_of(head, facts.build):
         _add_tie(equations, tie)
-    if facts.shared is None:
-        return equations, None
-    of_marks = facts.shared.equations(head)
-    return equations.coupled(*of_marks.eliminated(len(facts.points_HL))), of_marks
+    return equations, facts.shared.equations(head) if facts.shared else None
 
 
 @dataclass(slots=True, eq=False)
-class _Equations:
+class HeadEquations:
     """Normal equations of steps: cameras (H, 6, 6) and (H, 6), points (N, 3, N, 3) and (N, 3), both (H, 6, N, 3).
 
     Coupled cameras form one block (1, 6 H, 6 H).
@@ -335,11 +329,21 @@ class _Equations:
     point_pull: Array
     both: Array
 
-    def coupled(self, between: Array, pull: Array) -> _Equations:
-        """The equations with coupled cameras (H, 6, H, 6), and their right-hand side (H, 6)."""
+    def coupled(self, of_marks: MarkEquations | None) -> HeadEquations:
+        """The equations with marks eliminated, which couples the cameras."""
+        if of_marks is None:
+            return self
+        between, pull = of_marks.eliminated(len(self.camera_pull))
         m = self.camera_pull.size
         together = (_block_diagonal(self.cameras) + between).reshape(1, m, m)
         return replace(self, cameras=together, camera_pull=self.camera_pull + pull)
+
+    def damped(self, damping: float) -> HeadEquations:
+        """The equations with their diagonal grown by a share."""
+        n = self.point_pull.size
+        points = self.points.reshape(n, n) * (1 + damping * np.eye(n))
+        cameras = self.cameras * (1 + damping * np.eye(self.cameras.shape[-1]))
+        return replace(self, cameras=cameras, points=points.reshape(self.points.shape))
 
     def solved(self) -> tuple[Array, Array]:
         """Steps of cameras (H, 6) and points (N, 3); cameras are eliminated first, block by block."""
@@ -394,7 +398,7 @@ def _prior_of_points(head: Head) -> tuple[Array, Array, Array]:
     return whole, bound * (head.usual - head.points), np.zeros((len(head.cameras.size), 6, n, 3))
 
 
-def _add_landmarks(equations: _Equations, head: Head, points_HL: Complex, error_px_HL: Array) -> None:
+def _add_landmarks(equations: HeadEquations, head: Head, points_HL: Complex, error_px_HL: Array) -> None:
     part = slice(0, points_HL.shape[1])
     off = points_HL - head.cameras.see(head.points[part])
     weight = MARKS_WEIGHT * landmark_weights(off, error_px_HL)
@@ -403,7 +407,7 @@ def _add_landmarks(equations: _Equations, head: Head, points_HL: Complex, error_
         equations.add_places(part, None, slopes, weight, (off * np.conj(way)).real)
 
 
-def _add_curve(equations: _Equations, head: Head, seen: ObservedCurve) -> None:
+def _add_curve(equations: HeadEquations, head: Head, seen: ObservedCurve) -> None:
     part = head.curves[seen.curve]
     places = seen.weights @ head.points[part]
     off = ((seen.at - head.cameras.see(places)) * seen.normal.conj()).real
@@ -423,7 +427,7 @@ def _block_diagonal(blocks: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Tie:
+class HeadTie:
     """Soft constraints: weighted sums of a few points that should be zero in x, y and z.
 
     `numbers`: the points' indices. `shares` (T, K, 3): weight of each coordinate. `off` (T, 3): the present sums.
@@ -437,7 +441,7 @@ class _Tie:
     is_robust: bool = True
 
 
-def _ties(head: Head, build: HeadBuild) -> Iterator[_Tie]:
+def ties_of(head: Head, build: HeadBuild) -> Iterator[HeadTie]:
     if build.mirror_L is not None:
         pairs = [(i, j) for i, j in enumerate(build.mirror_L.tolist()) if i <= j]
         yield _mirror_tie(head, pairs, SYMMETRIC_MARKS)
@@ -449,10 +453,10 @@ def _ties(head: Head, build: HeadBuild) -> Iterator[_Tie]:
         yield from _stiff_ties(head, part)
 
 
-def _mirror_tie(head: Head, pairs: Sequence[tuple[int, int]], deviation: float) -> _Tie:
+def _mirror_tie(head: Head, pairs: Sequence[tuple[int, int]], deviation: float) -> HeadTie:
     numbers = np.array(pairs)
     shares = np.broadcast_to(np.stack([np.ones(3), -_MIRROR]), (*numbers.shape, 3))
-    return _Tie(numbers, shares, _sums(head.points, numbers, shares), deviation)
+    return HeadTie(numbers, shares, _sums(head.points, numbers, shares), deviation)
 
 
 def _mirrored_numbers(one: slice, other: slice, is_reversed: bool) -> list[tuple[int, int]]:
@@ -464,16 +468,16 @@ def _mirrored_numbers(one: slice, other: slice, is_reversed: bool) -> list[tuple
     return [(i, j) for i, j in pairs if one != other or i <= j]
 
 
-def _joint_tie(head: Head, end: int, curve: slice) -> _Tie:
+def _joint_tie(head: Head, end: int, curve: slice) -> HeadTie:
     weights = basis((curve.stop - curve.start) // 3, False, PER_SEGMENT)
     near = weights[int(np.linalg.norm(weights @ head.points[curve] - head.points[end], axis=1).argmin())]
     (known,) = near.nonzero()
     numbers = np.concatenate([[end], curve.start + known])[None]
     shares = np.concatenate([[1.0], -near[known]])[None, :, None] * np.ones(3)
-    return _Tie(numbers, shares, _sums(head.points, numbers, shares), JOINED)
+    return HeadTie(numbers, shares, _sums(head.points, numbers, shares), JOINED)
 
 
-def _stiff_ties(head: Head, curve: slice) -> Iterator[_Tie]:
+def _stiff_ties(head: Head, curve: slice) -> Iterator[HeadTie]:
     """Regularisation: curves keep their bends, and handles their offsets from points, where little is observed."""
     n = (curve.stop - curve.start) // 3
     at = curve.start + np.arange(n)
@@ -481,14 +485,14 @@ def _stiff_ties(head: Head, curve: slice) -> Iterator[_Tie]:
     bends = np.stack([at[:-2], at[1:-1], at[2:]], axis=1)
     for numbers, share, deviation in ((handles, (1, -1), STIFF), (bends, (1, -2, 1), BENDING)):
         shares = np.broadcast_to(np.array(share, float)[:, None], (*numbers.shape, 3))
-        yield _Tie(numbers, shares, _sums(head.points - head.usual, numbers, shares), deviation, is_robust=False)
+        yield HeadTie(numbers, shares, _sums(head.points - head.usual, numbers, shares), deviation, is_robust=False)
 
 
 def _sums(points: Array, numbers: NDArray[np.intp], shares: Array) -> Array:
     return np.asarray((points[numbers] * shares).sum(axis=1))
 
 
-def _add_tie(equations: _Equations, tie: _Tie) -> None:
+def _add_tie(equations: HeadEquations, tie: HeadTie) -> None:
     weight = np.full(tie.off.shape, tie.deviation**-2)
     if tie.is_robust:
         weight = weight / (1 + (tie.off / (2 * tie.deviation)) ** 2)

@@ -87,12 +87,15 @@ class Cameras:
         size = self.size * np.exp(np.clip(step[:, 0], -0.2, 0.2))
         return Cameras(size, rotations(spin) @ self.turn, self.shift + step[:, 4:])
 
+    def leaning(self) -> Array:
+        """How far the head is turned from its mean pose about the x and y axes (H, 2), in units of TURN."""
+        lean = self._from_mean()
+        return np.stack([lean[:, 1, 2] - lean[:, 2, 1], lean[:, 2, 0] - lean[:, 0, 2]], axis=1) / (2 * TURN)
+
     def usual_pose(self) -> Pull:
         """Normal equations of the prior: rotations near the shot's mean."""
-        lean = self._from_mean()
         pull = np.zeros((len(self.size), 6))
-        pull[:, 1] = (lean[:, 1, 2] - lean[:, 2, 1]) / (2 * TURN**2)
-        pull[:, 2] = (lean[:, 2, 0] - lean[:, 0, 2]) / (2 * TURN**2)
+        pull[:, 1:3] = self.leaning() / TURN
         return np.tile(np.diag([ZOOM**-2, TURN**-2, TURN**-2, 1e-6, 1e-9, 1e-9]), (len(pull), 1, 1)), pull
 
 

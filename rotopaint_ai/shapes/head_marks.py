@@ -137,6 +137,11 @@ class MarkEquations:
             whole -= (left.reshape(6 * n_holds, -1) @ right.reshape(6 * n_holds, -1).T).reshape(whole.shape)
         return whole, pull
 
+    def damped(self, damping: float) -> MarkEquations:
+        """The equations with the marks' part of the diagonal grown by a share."""
+        whole = np.linalg.inv(self.inverse) * (1 + damping * np.eye(3))
+        return replace(self, inverse=np.asarray(np.linalg.inv(whole), np.float64))
+
     def steps(self, camera_steps: Array) -> Array:
         """Steps of the marks (K, 3), given those of the cameras (H, 6)."""
         pull = self.mark_pull.copy()

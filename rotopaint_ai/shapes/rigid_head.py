@@ -99,13 +99,19 @@ def is_borne_out(new: Complex, present: Complex, on_head: Complex, least_px: flo
 
 
 def landmark_weights(off: Complex, error_px_HL: Array) -> Array:
-    """The weights (H, L), 1 / px^2, of landmarks with residuals `off` from their positions on the head.
+    """The weights (H, L), 1 / px^2, of landmarks with residuals `off` from their positions on the head."""
+    noise = landmark_noise(off, error_px_HL)
+    return np.asarray(1 / (noise**2 * (1 + abs(off) ** 2 / (2 * np.maximum(noise, 1)) ** 2)))
+
+
+def landmark_noise(off: Complex, error_px_HL: Array) -> Array:
+    """The standard deviations (H, L) of landmarks, pixels.
 
     A landmark's error is at least its root mean square residual over the shot, and landmarks err together, so they
     count as fewer than they are.
     """
-    noise = np.sqrt(off.shape[1] / LANDMARKS) * np.maximum(error_px_HL, np.sqrt((abs(off) ** 2).mean(axis=0)))
-    return np.asarray(1 / (noise**2 * (1 + abs(off) ** 2 / (2 * np.maximum(noise, 1)) ** 2)))
+    least = np.sqrt((abs(off) ** 2).mean(axis=0))
+    return np.asarray(np.sqrt(off.shape[1] / LANDMARKS) * np.maximum(error_px_HL, least))
 
 
 def landmark_pull(cameras: Cameras, marks: Array, points_HL: Complex, error_px_HL: Array) -> Pull:

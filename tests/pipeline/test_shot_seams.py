@@ -138,7 +138,7 @@ def test_where_no_head_fits_frames_keep_their_own_seams_and_a_line_says_so(monke
     def singular(*_: object) -> None:
         raise np.linalg.LinAlgError("Singular matrix")
 
-    monkeypatch.setattr(head_solve, "gauss_newton_step", singular)
+    monkeypatch.setattr(head_solve, "damped_step", singular)
     records = [record_of(k) for k in range(N_HOLDS)]
     reported = list[Event]()
     settled = list(with_shot_seams(plan_of(Evidence(), Plate()), records, reported.append, Cancel()))

@@ -15,11 +15,11 @@ from rotopaint_ai.shapes.head_bundle import (
     ObservedMarks,
     curve_deviations,
     first_head,
-    gauss_newton_step,
     joints_of,
     observe_curves,
 )
 from rotopaint_ai.shapes.head_cameras import BALL, PERSPECTIVE, Cameras, ball_depth, rotations
+from rotopaint_ai.shapes.head_descent import damped_step
 from rotopaint_ai.shapes.head_marks import MarkEquations, Marks3D, expected_marks
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
@@ -62,7 +62,7 @@ def solved(shot: tuple[HeadPoses, Array, Array, list[Array]], known: list[KnownC
     head = first_head(heads, points, np.full(points.shape, 0.5), known, build)
     for _ in range(12):
         told_of_it = observe_curves(known, np.abs(heads.factor_H), head.splines())
-        head = gauss_newton_step(head, HeadFacts(points, np.full(points.shape, 0.5), told_of_it, build))
+        head = damped_step(head, HeadFacts(points, np.full(points.shape, 0.5), told_of_it, build))
     return head.splines()
 
 
@@ -162,7 +162,7 @@ def test_shared_marks_carry_a_drawn_curve_to_every_hold() -> None:
             seen_marks = each and ObservedMarks(each, far_px)
             told_of_it = observe_curves([known], np.abs(poses.factor_H), head.splines())
             facts = HeadFacts(points, error, told_of_it, NO_BUILD, seen_marks)
-            head = gauss_newton_step(head, facts)
+            head = damped_step(head, facts)
         offs.append(off(head.splines()[0], true))
         deviations.append(float(curve_deviations(head, facts).mean()))
     assert offs[1] < 0.4 < 1.0 < offs[0]

@@ -1,0 +1,80 @@
+"""Steps of a head's bundle adjustment: damped Gauss-Newton steps, each taken only if the head fits better after it.
+
+A head that hardly turns is nearly free in depth: undamped steps swing to and fro there and never settle. Damping grows
+after a step that fits worse and falls after one that fits better (Levenberg 1944, Marquardt 1963).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotopaint_ai.shapes.facespace import Array
+from rotopaint_ai.shapes.head_bundle import (
+    LONGEST_STEP,
+    MARKS_WEIGHT,
+    Head,
+    HeadFacts,
+    ObservedCurve,
+    ObservedMarks,
+    equations_of,
+    ties_of,
+)
+from rotopaint_ai.shapes.rigid_head import LEAST_PX, landmark_noise
+
+EASED, GROWN = 0.2, 8.0  # factors on the damping after a step that fits better, and worse
+LEAST_DAMPING, LARGEST_DAMPING = 1e-7, 1.0
+TRIES = 5  # of a step
+
+
+def damped_step(head: Head, facts: HeadFacts) -> Head:
+    """The head after one step, or where it was if no step fits better. Raises LinAlgError if there is no solution."""
+    equations, of_marks = equations_of(head, facts)
+    off = facts.points_HL - head.cameras.see(head.points[: facts.points_HL.shape[1]])
+    noise_HL = landmark_noise(off, np.maximum(facts.error_px_HL, LEAST_PX))
+    before, damping = _misfit(head, facts, noise_HL), head.damping
+    for _ in range(TRIES):
+        own = of_marks.damped(damping) if of_marks else None
+        camera_step, point_step = equations.coupled(own).damped(damping).solved()
+        safe = max(1.0, float(abs(point_step).max()) / LONGEST_STEP)
+        marks = head.marks.stepped(own.steps(camera_step) / safe) if own else head.marks
+        cameras, points = head.cameras.stepped(camera_step / safe), head.points + point_step / safe
+        found = replace(head, cameras=cameras, points=points, marks=marks)
+        if _misfit(found, facts, noise_HL) <= before:
+            return replace(found, damping=max(damping * EASED, LEAST_DAMPING))
+        damping = min(damping * GROWN, LARGEST_DAMPING)
+    return replace(head, damping=damping)
+
+
+def _misfit(head: Head, facts: HeadFacts, noise_HL: Array) -> float:
+    """Twice the negative logarithm of a head's probability, but for a constant; `noise_HL`: of landmarks, pixels."""
+    off = np.abs(facts.points_HL - head.cameras.see(head.points[: facts.points_HL.shape[1]]))
+    total = _robust(off, 2 * np.maximum(noise_HL, 1), MARKS_WEIGHT / noise_HL**2)
+    total += sum(_misfit_of_curve(head, each) for each in facts.seen)
+    for tie in ties_of(head, facts.build):
+        total += _robust(tie.off, 2 * tie.deviation if tie.is_robust else np.inf, tie.deviation**-2.0)
+    total += float((((head.usual - head.points) / head.deviation) ** 2).sum() + (head.cameras.leaning() ** 2).sum())
+    return total + (_misfit_of_marks(head, facts.shared) if facts.shared else 0.0)
+
+
+def _misfit_of_curve(head: Head, seen: ObservedCurve) -> float:
+    places = seen.weights @ head.points[head.curves[seen.curve]]
+    off = ((seen.at - head.cameras.see(places)) * seen.normal.conj()).real
+    return _robust(off, 2 * seen.far_px, seen.across)
+
+
+def _misfit_of_marks(head: Head, seen: ObservedMarks) -> float:
+    marks = seen.marks
+    off = marks.at - head.cameras.see(head.marks.places)[marks.hold, marks.mark]
+    return _robust(np.abs(off), seen.far_px, seen.noise_px**-2.0)
+
+
+def _robust(off: NDArray[Any], far: NDArray[Any] | float, weight: NDArray[Any] | float) -> float:
+    """The weighted sum of Cauchy's loss (Holland and Welsch 1977) of residuals; of their squares where `far` is
+    infinite."""
+    is_robust = np.isfinite(far)
+    bound = np.where(is_robust, far, 1.0) ** 2
+    return float((weight * np.where(is_robust, bound * np.log1p(off**2 / bound), off**2)).sum())
