@@ -54,13 +54,13 @@ class Looks(NamedTuple):
 
 
 class Training(NamedTuple):
-    """A training that continues the previous one, on a number of the data sets or on its own shots.
+    """A training that continues the previous one, on a number of the data sets or on its own shots, if any.
 
     `with_earlier`: on the shots of the trainings before it, too.
     """
 
     steps: int
-    data: int | Looks
+    data: int | Looks | None
     settings: tuple[str, ...] = ()
     with_earlier: bool = False
 
@@ -87,6 +87,9 @@ FILLS = (
     Training(10500, Looks(40, 120000, poses=3, looks=3), FILL_SETTINGS, with_earlier=True),
     Training(15000, Looks(300, 130000, poses=2, looks=3), FILL_SETTINGS, with_earlier=True),
     Training(6000, Looks(60, 190000, poses=2, looks=3), (*FILL_SETTINGS, "hard=0.4"), with_earlier=True),
+    Training(24000, None, (*FILL_SETTINGS, "hard=0.4"), with_earlier=True),
+    Training(36000, None, (*FILL_SETTINGS, "synthetic=2", "seed=2", "hard=0.4"), with_earlier=True),
+    Training(8000, None, (*FILL_SETTINGS, "learning_rate=0.001", "hard=0.4", "left=0.05"), with_earlier=True),
 )
 PLATES, PLATES_SEED, DETECTOR_STEPS = 79, 50000, 450
 FRONT_FACES = Faces(270, 170000, 1.3, size=512, looks=1, fronts=True)
@@ -137,16 +140,14 @@ def _fill_steps(out: Path, pack: Path, share: float) -> Iterator[Step]:
     start: tuple[str, ...] = ()
     filmed: list[Path] = []
     for at, training in enumerate(FILLS, 1):
-        looks = training.data
-        assert isinstance(looks, Looks)
-        shots = out / "seams" / str(looks.seed)
-        size = {**looks._asdict(), "characters": _part(looks.characters, share)}
-        yield Step((*STAGE, "seams", str(shots), *_options(size)))
-        filmed.append(shots)
+        if isinstance(looks := training.data, Looks):
+            filmed.append(shots := out / "seams" / str(looks.seed))
+            size = {**looks._asdict(), "characters": _part(looks.characters, share)}
+            yield Step((*STAGE, "seams", str(shots), *_options(size)))
         is_last = at == len(FILLS)
         to, made = (pack, pack / FILL) if is_last else (out / f"fill{at}.onnx",) * 2
         words, settings = {"recipe": "fill", "init": "none"}, (*training.settings, *start)
-        yield _train(filmed if training.with_earlier else [shots], to, words, training.steps, share, settings, made)
+        yield _train(filmed if training.with_earlier else filmed[-1:], to, words, training.steps, share, settings, made)
         start = (f"start={to}",)
 
 

@@ -11,8 +11,8 @@
 - From landmarks: `predict` (the pack's model), `landmark_regression` (its closed form).
 - Corrections: `refit` propagates them, with `facespace` and `pose_kernel`; `propagation_range` proposes how far;
   `pose_distance` compares poses.
-- Heads: `rigid_head` and `head_bundle` solve a shot's head, with `head_poses`, `head_cameras` and `head_marks`;
-  `head_structure` and `deformable_head` are models of a character, fitted to keyed frames.
+- Heads: `rigid_head`, `head_bundle` and `head_descent` solve a shot's head, with `head_poses`, `head_cameras` and
+  `head_marks`; `head_structure` and `deformable_head` are models of a character, fitted to keyed frames.
 
 The document and its edits need only the standard library, so that a host's own Python can load them.
 """

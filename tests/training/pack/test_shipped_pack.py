@@ -66,15 +66,15 @@ def test_every_training_is_one_that_its_recipe_knows_and_counts_steps(tmp_path: 
             else load_config(network, given["recipe"], given["set"])
         )
         assert (config.minutes, config.threads) == (None, 1)
-        assert config.steps in (62, 72, 52, 49, 20, 105, 150, 60, 4, 50)  # a hundredth of the number in the tables
-    assert tasks == ["pack"] * 3 + ["seam"] + ["fill"] * 5 + ["detector", "segmentation"]
+        assert config.steps in (62, 72, 52, 49, 20, 105, 150, 60, 240, 360, 80, 4, 50)  # a hundredth of the number in the tables
+    assert tasks == ["pack"] * 3 + ["seam"] + ["fill"] * 8 + ["detector", "segmentation"]
 
 
 def test_the_last_trainings_of_the_fill_learn_from_all_shots_so_far(tmp_path: Path) -> None:
     fills = [step.command[len(TRAIN) :] for step in all_steps(tmp_path) if "fill" in step.command]
     seeds = [[Path(word).name for word in words[: words.index("--resume")]] for words in fills]
     filmed = ["30000", "31000", "120000", "130000", "190000"]
-    assert seeds == [filmed[:1], filmed[1:2], *(filmed[:n] for n in (3, 4, 5))]
+    assert seeds == [filmed[:1], filmed[1:2], *(filmed[:n] for n in (3, 4, 5, 5, 5, 5))]
 
 
 def test_a_step_that_fails_ends_it_and_what_is_there_is_not_made_again(

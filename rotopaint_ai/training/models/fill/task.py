@@ -36,6 +36,7 @@ from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network
 
 WIDTHS = (16, 32, 56)
 _AS_IS = 3.0  # initial logit of the table fill
+LEFT = 0.03  # weight of the loss on the remaining seam
 
 
 class FillNet(nn.Module):
@@ -94,7 +95,6 @@ FAINT = 0.02  # display light: fainter seams count no more than one of this cont
 SLOPES, LINES = 1.0, 8.0  # weights of gradient errors and of errors that continue along the seam
 ALONG = 15  # columns over which an error is averaged along the seam
 CONTRAST = 0.25  # standard deviation of the log of the random contrast factor
-LEFT = 0.03  # weight of the loss on the remaining seam
 WINDOW = 24  # columns over which the remaining share is measured
 _SHOWS = 8.0 / 255.0  # root mean square of display light from which a window's seam is visible
 _LITTLE = 0.125  # remaining share that is invisible
@@ -107,8 +107,8 @@ class FillConfig(TrainConfig):
     """The training config of a learned fill.
 
     `sizes`, `synthetic`: uses of each frame at random scales, and synthetic seams per frame. `hard`: share of them with
-    a fold beside the seam, and share with spots of light in it. `start`: a `fill.onnx` to initialise from; then use a
-    third of the learning rate.
+    a fold beside the seam, and share with spots of light in it. `left`: weight of the loss on the remaining seam.
+    `start`: a `fill.onnx` to initialise from; then use a third of the learning rate.
     """
 
     task: str = "fill"
@@ -123,12 +123,13 @@ class FillConfig(TrainConfig):
     sizes: int = 4
     synthetic: int = 2
     hard: float = 0.0
+    left: float = LEFT
     start: str | None = None
 
     def check(self) -> None:
         """Raises UsageError naming the first invalid field."""
         TrainConfig.check(self)
-        check_ranges(self, {"hard": (0, 1)})
+        check_ranges(self, {"hard": (0, 1), "left": (0, 10)})
 
 
 class FillInputs(NamedTuple):
@@ -186,7 +187,8 @@ class FillTask(PartTask[FillNet, FillInputs]):
         """Mean of `fill_loss` over strips, for the network's output."""
         with moment.precision():
             answer = net(inputs.strip)
-        return fill_loss(mix_light(answer, inputs.light[:, :4]), inputs.light, inputs.wanted).mean(), {}
+        filled = mix_light(answer, inputs.light[:, :4])
+        return fill_loss(filled, inputs.light, inputs.wanted, self.config.left).mean(), {}
 
     def metrics(self, net: FillNet) -> Mapping[str, Any]:
         """The loss on validation strips, for the network and for the table fill."""
@@ -264,12 +266,12 @@ def vary_contrast(strip: Tensor, lit: Tensor, rng: np.random.Generator) -> tuple
     return torch.cat([times.reshape(-1, 1, 1, 1) * against, rest], -1), banks + apart
 
 
-def fill_loss(got: Tensor, lit: Tensor, wanted: Tensor) -> Tensor:
+def fill_loss(got: Tensor, lit: Tensor, wanted: Tensor, left: float = LEFT) -> Tensor:
     """Weighted squared error (N,) of display light in the matte; strips with a stronger seam get a smaller weight.
 
     The weight is the inverse root mean square of the plate's own error: otherwise black grooves would dominate the
     faint lines that an eye still sees. Gradient errors, and errors averaged along ALONG columns of the seam, are added:
-    an eye sees a line or an edge where it overlooks the same error as scattered noise.
+    an eye sees a line or an edge where it overlooks the same error as scattered noise. `left`: weight of `seam_left`.
     """
     own, true = lit[:, 1], lit[:, 4]
     seen, shown, plate = (torch.exp(x.clamp(max=4.0) / GAMMA) for x in (got, true, own))
@@ -283,7 +285,7 @@ def fill_loss(got: Tensor, lit: Tensor, wanted: Tensor) -> Tensor:
     damage = (plate - shown) * inside
     off = (damage**2).mean(-1).sum((1, 2)) / count
     much = FAINT * (error + SLOPES * slopes + LINES * lines) / count / torch.sqrt(off + FAINT**2)
-    return much + LEFT * seam_left(apart, damage, wanted)
+    return much + left * seam_left(apart, damage, wanted)
 
 
 def seam_left(apart: Tensor, damage: Tensor, wanted: Tensor) -> Tensor:
