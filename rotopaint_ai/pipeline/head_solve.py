@@ -30,6 +30,7 @@ from rotopaint_ai.landmarks.shared_marks import (
 from rotopaint_ai.seams.placement import Evidence, SeamLook, Sighting, sight
 from rotopaint_ai.shapes.facespace import Complex
 from rotopaint_ai.shapes.head_bundle import (
+    FIRST_DAMPING,
     PER_SEGMENT,
     Head,
     HeadBuild,
@@ -195,6 +196,7 @@ def _search(
         ask = partial(_sighted, shot, curves, look, evidence, (spread, zoom if zoom in evidence.zooms else 1))
         found = _seen_curves(shot, curves, list(watched(pool.map(ask, range(len(shot.points_HL))))))
         facts = replace(facts, seen=[*observe_curves(shot.known, size, curves), *found])
+        head = replace(head, damping=FIRST_DAMPING)
         for _ in range(STEPS):
             head = damped_step(head, facts)
     return SolvedHead(head, facts)

@@ -56,7 +56,6 @@ END = 0.05  # share of the head's size: standard deviation of a curve's end alon
 LEAST_NOISE_PX = 0.4  # smallest standard deviation of a predicted curve
 BIASED = 0.015  # share of the head's size: standard deviation of the error that predicted curves of all holds share
 HAND_PX, HAND_END_PX = 0.15, 0.5  # standard deviation of a curve that a person drew, and of its ends
-LONGEST_STEP = 0.2  # largest step of a point in space
 FIRST_DAMPING = 1e-3
 _MIRROR = np.array([-1.0, 1.0, 1.0])
 _PLACE = np.array([1, 1j])
@@ -251,7 +250,7 @@ def curve_normals(at_HM: Complex) -> Complex:
     return np.asarray(1j * way / np.maximum(abs(way), 1e-9))
 
 
-# --- one step ---------------------------------------------------------------------------------------------------------
+# --- equations --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -339,7 +338,7 @@ class HeadEquations:
         return replace(self, cameras=together, camera_pull=self.camera_pull + pull)
 
     def damped(self, damping: float) -> HeadEquations:
-        """The equations with their diagonal grown by a share."""
+        """The equations with their diagonal, as it is once marks are eliminated, grown by a share."""
         n = self.point_pull.size
         points = self.points.reshape(n, n) * (1 + damping * np.eye(n))
         cameras = self.cameras * (1 + damping * np.eye(self.cameras.shape[-1]))

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.shapes.facespace import Array
 from rotopaint_ai.shapes.head_bundle import (
-    LONGEST_STEP,
     MARKS_WEIGHT,
     Head,
     HeadFacts,
@@ -23,19 +22,23 @@ from rotopaint_ai.shapes.head_bundle import (
     equations_of,
     ties_of,
 )
+from rotopaint_ai.shapes.head_marks import DEEP
 from rotopaint_ai.shapes.rigid_head import LEAST_PX, landmark_noise
 
+LONGEST_STEP = 0.2  # largest step of a point in space
 EASED, GROWN = 0.2, 8.0  # factors on the damping after a step that fits better, and worse
-LEAST_DAMPING, LARGEST_DAMPING = 1e-7, 1.0
+LEAST_DAMPING, LARGEST_DAMPING = 1e-7, 1e4
 TRIES = 5  # of a step
+_ROUNDING = 1e-9  # share of the misfit
 
 
 def damped_step(head: Head, facts: HeadFacts) -> Head:
-    """The head after one step, or where it was if no step fits better. Raises LinAlgError if there is no solution."""
+    """The head after one step, or where it was if every try fits worse. Raises LinAlgError if there is no solution."""
     equations, of_marks = equations_of(head, facts)
     off = facts.points_HL - head.cameras.see(head.points[: facts.points_HL.shape[1]])
     noise_HL = landmark_noise(off, np.maximum(facts.error_px_HL, LEAST_PX))
-    before, damping = _misfit(head, facts, noise_HL), head.damping
+    size = float((head.cameras.size**2).mean())
+    before, damping = _misfit(head, facts, noise_HL, size), head.damping
     for _ in range(TRIES):
         own = of_marks.damped(damping) if of_marks else None
         camera_step, point_step = equations.coupled(own).damped(damping).solved()
@@ -43,21 +46,24 @@ def damped_step(head: Head, facts: HeadFacts) -> Head:
         marks = head.marks.stepped(own.steps(camera_step) / safe) if own else head.marks
         cameras, points = head.cameras.stepped(camera_step / safe), head.points + point_step / safe
         found = replace(head, cameras=cameras, points=points, marks=marks)
-        if _misfit(found, facts, noise_HL) <= before:
+        if _misfit(found, facts, noise_HL, size) <= before * (1 + _ROUNDING):
             return replace(found, damping=max(damping * EASED, LEAST_DAMPING))
         damping = min(damping * GROWN, LARGEST_DAMPING)
     return replace(head, damping=damping)
 
 
-def _misfit(head: Head, facts: HeadFacts, noise_HL: Array) -> float:
-    """Twice the negative logarithm of a head's probability, but for a constant; `noise_HL`: of landmarks, pixels."""
+def _misfit(head: Head, facts: HeadFacts, noise_HL: Array, size: float) -> float:
+    """Twice the negative logarithm of a head's probability, but for a constant.
+
+    `noise_HL`: of landmarks, pixels. `size`: mean square of the head's sizes, pixels, for the prior depth of marks.
+    """
     off = np.abs(facts.points_HL - head.cameras.see(head.points[: facts.points_HL.shape[1]]))
     total = _robust(off, 2 * np.maximum(noise_HL, 1), MARKS_WEIGHT / noise_HL**2)
     total += sum(_misfit_of_curve(head, each) for each in facts.seen)
     for tie in ties_of(head, facts.build):
         total += _robust(tie.off, 2 * tie.deviation if tie.is_robust else np.inf, tie.deviation**-2.0)
     total += float((((head.usual - head.points) / head.deviation) ** 2).sum() + (head.cameras.leaning() ** 2).sum())
-    return total + (_misfit_of_marks(head, facts.shared) if facts.shared else 0.0)
+    return total + (_misfit_of_marks(head, facts.shared, size) if facts.shared else 0.0)
 
 
 def _misfit_of_curve(head: Head, seen: ObservedCurve) -> float:
@@ -66,10 +72,11 @@ def _misfit_of_curve(head: Head, seen: ObservedCurve) -> float:
     return _robust(off, 2 * seen.far_px, seen.across)
 
 
-def _misfit_of_marks(head: Head, seen: ObservedMarks) -> float:
-    marks = seen.marks
-    off = marks.at - head.cameras.see(head.marks.places)[marks.hold, marks.mark]
-    return _robust(np.abs(off), seen.far_px, seen.noise_px**-2.0)
+def _misfit_of_marks(head: Head, seen: ObservedMarks, size: float) -> float:
+    marks, places = seen.marks, head.marks.places
+    off = marks.at - head.cameras.see(places)[marks.hold, marks.mark]
+    deep = DEEP * size * float(((head.marks.usual_depth - places[:, 2]) ** 2).sum())
+    return _robust(np.abs(off), seen.far_px, seen.noise_px**-2.0) + deep / seen.noise_px**2
 
 
 def _robust(off: NDArray[Any], far: NDArray[Any] | float, weight: NDArray[Any] | float) -> float:

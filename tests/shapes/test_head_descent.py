@@ -68,7 +68,7 @@ def test_no_step_fits_worse() -> None:
     noise = np.full(facts.points_HL.shape, 3.0)
     misfits = []
     for _ in range(12):
-        misfits.append(head_descent._misfit(head, facts, noise))
+        misfits.append(head_descent._misfit(head, facts, noise, 110.0**2))
         head = damped_step(head, facts)
     assert all(b <= a * (1 + 1e-3) for a, b in pairwise(misfits))  # landmarks' noise follows each head
     assert misfits[-1] < misfits[0]
