@@ -61,6 +61,7 @@ AWAY = 0.15  # error of the head's curve per distance in pose from the nearest c
 # divided by the number of corrected holds
 STILL = 0.0005  # share of the face: a curve that would move less stays
 DOUBTFUL = 0.005  # share of the face: a curve that stays this far from the head's needs a review
+USELESS = 0.05  # share of the face: a head that is expected to be further off moves no curve
 BELIEVED = 0.7  # factor on the expected error of the head's curve when compared with the present curve's
 KNOWN = 2.0  # further factor if the models know the character, because most of their curves are right
 _READS = 2
@@ -376,7 +377,7 @@ def _move_to_head(
         if not np.isfinite(off):
             return spline, max(change, LEAST_NOISE_PX), True
         share = share_of_the_way(change, believed * off)
-        if share * change <= STILL * face_px[row]:
+        if off > USELESS * face_px[row] or share * change <= STILL * face_px[row]:
             share = 0.0
         left = (1 - share) * change
         moved = spline + share * (head.splines_HD[row] - spline)

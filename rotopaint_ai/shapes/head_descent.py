@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.shapes.facespace import Array
+from rotopaint_ai.shapes.facespace import Array, Complex
 from rotopaint_ai.shapes.head_bundle import (
     MARKS_WEIGHT,
     Head,
@@ -35,8 +35,7 @@ _ROUNDING = 1e-9  # share of the misfit
 def damped_step(head: Head, facts: HeadFacts) -> Head:
     """The head after one step, or where it was if every try fits worse. Raises LinAlgError if there is no solution."""
     equations, of_marks = equations_of(head, facts)
-    off = facts.points_HL - head.cameras.see(head.points[: facts.points_HL.shape[1]])
-    noise_HL = landmark_noise(off, np.maximum(facts.error_px_HL, LEAST_PX))
+    noise_HL = landmark_noise(_landmarks_off(head, facts), np.maximum(facts.error_px_HL, LEAST_PX))
     size = float((head.cameras.size**2).mean())
     before, damping = _misfit(head, facts, noise_HL, size), head.damping
     for _ in range(TRIES):
@@ -57,13 +56,16 @@ def _misfit(head: Head, facts: HeadFacts, noise_HL: Array, size: float) -> float
 
     `noise_HL`: of landmarks, pixels. `size`: mean square of the head's sizes, pixels, for the prior depth of marks.
     """
-    off = np.abs(facts.points_HL - head.cameras.see(head.points[: facts.points_HL.shape[1]]))
-    total = _robust(off, 2 * np.maximum(noise_HL, 1), MARKS_WEIGHT / noise_HL**2)
+    total = _robust(np.abs(_landmarks_off(head, facts)), 2 * np.maximum(noise_HL, 1), MARKS_WEIGHT / noise_HL**2)
     total += sum(_misfit_of_curve(head, each) for each in facts.seen)
     for tie in ties_of(head, facts.build):
         total += _robust(tie.off, 2 * tie.deviation if tie.is_robust else np.inf, tie.deviation**-2.0)
     total += float((((head.usual - head.points) / head.deviation) ** 2).sum() + (head.cameras.leaning() ** 2).sum())
     return total + (_misfit_of_marks(head, facts.shared, size) if facts.shared else 0.0)
+
+
+def _landmarks_off(head: Head, facts: HeadFacts) -> Complex:
+    return np.asarray(facts.points_HL - head.cameras.see(head.points[: facts.points_HL.shape[1]]))
 
 
 def _misfit_of_curve(head: Head, seen: ObservedCurve) -> float:
