@@ -15,8 +15,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams import glint, harmonic_fill, junctions, learned_fill, relight, residue
 from rotopaint_ai.seams import grain as grains
+from rotopaint_ai.seams import harmonic_fill, junctions, learned_fill, relight, residue
 from rotopaint_ai.seams.learned_fill import LearnedFill
 from rotopaint_ai.seams.relight_table import TABLE
 from rotopaint_ai.seams.relight_table_narrow import TABLE as NARROW
@@ -86,16 +86,14 @@ def _paint(rgb: Array, hole: Bools, curves: Sequence[WideCurve], model: LearnedF
 def relight_samples(scene: StraightenedSeams, model: LearnedFill | None) -> Array:
     """Base and keep (T, S, 4) of the ribbon's samples, as in `relight.relight`: by the tables, then by the network.
 
-    Without a model, the tables' values are returned.
+    Without a model the tables' paint is corrected where seams cross and where a groove is left, which the network sees.
     """
     light_TSC, hole_TS, own_TS = scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS
     known = relight.sources(light_TSC, hole_TS)
     by_tables = relight.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES, known)
-    painted = by_tables
     if model is not None:
-        painted = learned_fill.mend(by_tables, known, hole_TS, own_TS, scene.floor, model)
-        painted = residue.cap_added_light(painted, by_tables, light_TSC, scene.ribbon)
-    return residue.fill_valleys(junctions.bridge_crossings(painted, light_TSC, scene.ribbon), light_TSC, scene.ribbon)
+        return learned_fill.mend(by_tables, known, hole_TS, own_TS, scene.floor, model)
+    return residue.fill_valleys(junctions.bridge_crossings(by_tables, light_TSC, scene.ribbon), light_TSC, scene.ribbon)
 
 
 def _fields(scene: StraightenedSeams, relit_TSC: Array) -> tuple[Array, Array]:
@@ -108,25 +106,12 @@ def _fields(scene: StraightenedSeams, relit_TSC: Array) -> tuple[Array, Array]:
     fields.reshape(-1, 4)[ribbon.at_P] = ribbon.read(relit_TSC)
     if len(ribbon.left_P):
         fields.reshape(-1, 4)[ribbon.left_P, :3] = _smooth_light(scene)
-    _dim_spots(fields, scene)
     column = np.rint(ribbon.along_P).astype(np.intp)
     up = _mirrored(scene, column) - ribbon.across_P
     steps = np.stack([ribbon.map_x_TS[1] - ribbon.map_x_TS[0], ribbon.map_y_TS[1] - ribbon.map_y_TS[0]], 1)
     mirror = np.zeros((*ribbon.size, 2), np.float32)
     mirror.reshape(-1, 2)[ribbon.at_P] = np.take(steps, column, axis=0) * (up * np.float32(ribbon.step))[:, None]
     return fields, mirror
-
-
-def _dim_spots(fields: Array, scene: StraightenedSeams) -> None:
-    """Reduce the base of fields (h, w, 4) at bright spots where seams meet."""
-    hole = scene.ribbon.cover > 0
-    meeting = (junctions.junction_pixels(scene.ribbon) & hole).view(np.uint8)
-    for x, y, width, height, _ in cv2.connectedComponentsWithStats(meeting)[2][1:]:
-        margin = glint.AROUND_PX
-        window = slice(max(0, y - margin), y + height + margin), slice(max(0, x - margin), x + width + margin)
-        rgb, made = scene.small[window][..., :3], fields[window]
-        light = made[..., :3] + made[..., 3:] * np.log(np.maximum(rgb, 0.0) + np.float32(scene.floor))
-        made[..., :3] -= meeting[window][..., None] * glint.excess(light, rgb, hole[window], scene.floor)
 
 
 def _smooth_light(scene: StraightenedSeams) -> Array:

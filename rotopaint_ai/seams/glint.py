@@ -1,10 +1,9 @@
 """Bright lines in a matte that belong to the seam: light through the gap, or bare print at its edge.
 
 The tables of `relight` treat bright samples as face, because folds and lips are glossy. Between smooth banks, however,
-a face has no thin bright line along the seam, so such a line counts as seam. Where two seams meet, a spot far brighter
-than every clear pixel around it also counts as seam. Elsewhere such a spot may be a highlight of the skin.
+a face has no thin bright line along the seam, so such a line counts as seam.
 
-Dimensions: T rows across, S columns along; h, w rows and columns of a shrunk crop.
+Dimensions: T rows across, S columns along.
 """
 
 from __future__ import annotations
@@ -25,12 +24,6 @@ _TIMES = 3.0  # a line must be this many times as strong as the lines beside the
 _SMOOTH = 0.02  # log light: banks whose lines are fainter than this are smooth
 _LEAST = 0.002  # log light: least assumed strength of the banks' lines
 _FAR = 4.0  # sigma of the blur along the banks, in examined columns
-AROUND_PX = 16  # pixels of the shrunk crop: clear pixels within this distance limit the brightness of the face
-_OVER = 0.4  # log light above the brightest clear pixel, beyond which a spot is seam; at twice that it is certain
-_ENOUGH_CLEAR = (
-    0.3  # least share of clear pixels around a spot for the comparison; from 1.5 times that it has full weight
-)
-_SPOT_PX = 1.0  # sigma: a single pixel does not count as a spot
 
 
 def lines(far: Array, hole_TS: Bools) -> Array | None:
@@ -51,25 +44,6 @@ def lines(far: Array, hole_TS: Bools) -> Array | None:
         return None
     whole = np.repeat(cv2.dilate(found.astype(np.float32), _AROUND), _EVERY, axis=1)[:, :n_columns]
     return np.asarray(whole * hole_TS)
-
-
-def excess(light: Array, rgb: Array, hole: Bools, floor: float) -> Array:
-    """By how much the paint's log light (h, w, 3) in a hole (h, w) exceeds that of any clear pixel around it.
-
-    light: log light of the paint; rgb: (h, w, 3) scene-linear, the plate. 0 where the excess is small.
-    """
-    clear, wide = np.where(hole[..., None], np.float32(-1.0), rgb), 2 * AROUND_PX + 1
-    brightest: Array = cv2.dilate(clear, np.ones((wide, wide), np.uint8))
-    over = light - np.log(np.maximum(brightest, 0.0) + np.float32(floor))
-    over[~hole | (brightest[..., 0] < 0)] = 0.0  # in the middle of a wide matte there is nothing to compare with
-    most = np.maximum(np.maximum(over[..., 0], over[..., 1]), over[..., 2])
-    if most.max() <= _OVER:
-        return np.zeros_like(over)
-    spot = cv2.GaussianBlur(most, (0, 0), _SPOT_PX)
-    sure = cv2.dilate(np.clip(spot / np.float32(_OVER) - 1.0, 0.0, 1.0), _AROUND)
-    share = cv2.boxFilter((~hole).astype(np.float32), -1, (wide, wide), borderType=cv2.BORDER_REPLICATE)
-    sure *= np.clip((share / np.float32(_ENOUGH_CLEAR) - 1.0) / 0.5, 0.0, 1.0)
-    return np.asarray(sure[..., None] * np.maximum(over, 0.0))
 
 
 def _blur_along(row_S: Array) -> Array:

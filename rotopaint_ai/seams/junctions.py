@@ -5,14 +5,13 @@ would be kept, and a dot would remain at every junction. The curves give the oth
 paint adds along it gives its width. Its samples are interpolated from the ribbon's paint on both sides of the groove. A
 curve that turns back behind a head can cross itself in the same way.
 
-T rows across, S columns along, K pairs of columns; h, w rows and columns of the shrunk crop.
+T rows across, S columns along, K pairs of columns.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +26,6 @@ _PARALLEL = 0.7  # cosine above which two pieces of curve are parallel and do no
 _APART = 12, 4  # columns, and half widths, whichever is more: closer parts of a run are the same piece of curve
 _AROUND = 1.0  # px beyond the reach of the other groove
 _SHOWS = 0.05  # log light: least mean brightening of a groove by paint
-_NEAR = 10  # px of the shrunk crop beyond the half width: pixels this near belong to a junction
 _ROUNDING = 1e-2  # px: rounding error of a sample's distance from its column's line
 _EVERY, _OTHERS = 8, 2  # spacing of the columns tested for crossings, and of the columns that may cross them
 
@@ -74,18 +72,6 @@ def _crossings(line: CentreLine, reach_S: Array, rows: int) -> tuple[Index, Inde
     inside = column < len(line.run_S)
     order = np.argsort(column[inside], kind="stable")
     return column[inside][order], other[inside][order]
-
-
-def junction_pixels(ribbon: Ribbon) -> Bools:
-    """Pixels (h, w) of the shrunk crop near a junction."""
-    line, out = ribbon.line, np.zeros(ribbon.size, np.uint8)
-    _, other_K = _crossings(line, 2 * line.half_S, 0)
-    met = np.unique(other_K)
-    points = np.concatenate([line.points_S[met], ribbon.crossing])
-    halves = np.r_[line.half_S[met], np.full(len(ribbon.crossing), line.half_S.max())]
-    for (x, y), half in zip(points, halves):
-        cv2.circle(out, (int(x), int(y)), round(float(half)) + _NEAR, 1, cv2.FILLED)
-    return out > 0
 
 
 def bridge_crossings(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:

@@ -1,10 +1,8 @@
-"""Correct paint where it changes a seam much less, or much more, than it changes the whole seam on average.
+"""Correct the tables' paint where it changes a seam much less than it changes the whole seam on average.
 
 Where a seam runs along a shadow's edge or into a fold, paint may keep the groove as part of the face: a dark stroke
 that begins and ends within the matte. The mean light that paint adds to the whole seam gives the rows and the depth of
-its groove. A valley that remains in those rows, not much deeper than that mean, belongs to the seam. Where paint adds
-far more light than the mean, it covers a dark gap or the edge of another object. There the tables' paint, which keeps
-more of the plate, replaces it.
+its groove. A valley that remains in those rows, not much deeper than that mean, belongs to the seam.
 
 T rows across, S columns along.
 """
@@ -30,10 +28,6 @@ _GROOVE = 0.6  # rows with more than this share of the largest mean belong to th
 _FAINT, _CLEAR = 0.03, 0.08  # log light: no valley below the first, a certain valley above the second
 _MOST = 0.6  # largest share of the mean added light that the correction adds
 _DEEPER = 2.0  # a valley this many times as deep as the mean added light belongs to the face
-_FAR_MORE = 3.0  # times the largest mean added light of the frame's rows: no seam is darker
-_ANYWHERE = 0.3  # log light that paint may add to any seam
-_SAMPLES = 20  # least number of samples of a row for its mean to count
-_AROUND = np.ones((3, 3), np.uint8)
 _VALLEY = np.ones((2 * _ROWS + 1, 1), np.uint8)
 
 
@@ -56,21 +50,6 @@ def fill_valleys(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
     # up to the rims, no higher
     out[rows, :, :3] += np.minimum(lift, np.maximum(smooth + depth - light, 0.0))[..., None]
     return out
-
-
-def cap_added_light(relit_TSC: Array, by_tables_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
-    """Base and keep (T, S, 4), as in `relight.relight`; the tables' where the network adds far more light than
-    usual."""
-    added = relight.light_added(relit_TSC, relight.mean_of(light_TSC))
-    total, count = ribbon.row_sums(added)
-    usual = (total / np.maximum(count, 1))[count > _SAMPLES]
-    most = max(_ANYWHERE, _FAR_MORE * float(usual.max(initial=0.0)))
-    if added.max() <= most:
-        return relit_TSC
-    smooth = np.maximum(added, cv2.GaussianBlur(added, (0, 0), 0.8))
-    sure = cv2.dilate(np.clip(2.0 * (smooth / np.float32(most) - 1.0), 0.0, 1.0), _AROUND)
-    share = cv2.GaussianBlur(sure, (0, 0), 0.7)[..., None] * ribbon.own_TS[..., None]
-    return np.asarray(relit_TSC + share * (by_tables_TSC - relit_TSC))
 
 
 def mean_added(added_TS: Array, ribbon: Ribbon) -> Array:

@@ -56,8 +56,6 @@ class Ribbon:
 
     step: float
     size: tuple[int, int]  # height and width of the shrunk crop
-    # points (N, 2), shrunk pixels, of short pieces of other seams that cross a run; they have no columns
-    crossing: Array
     cover: Array  # coverage of each pixel of the shrunk crop by the matte, 0 to 255 (uint8)
     line: CentreLine
     map_x_TS: Array
@@ -160,7 +158,7 @@ def build_ribbon(hole: Bools, curves: Sequence[WideCurve]) -> Ribbon | None:
     hole: (H, W) where the matte is above 0. Returns None where no matte pixel belongs to a curve. A pixel belongs to
     its nearest curve, unless it lies beyond that curve's extension.
     """
-    runs, crossing = _runs(hole, curves)
+    runs = _runs(hole, curves)
     if not runs:
         return None
     step = shrinkage(cv2.countNonZero(hole.view(np.uint8)) / sum(len(run) for run, _ in runs))
@@ -188,8 +186,7 @@ def build_ribbon(hole: Bools, curves: Sequence[WideCurve]) -> Ribbon | None:
     own: Bools = np.zeros(map_x.shape, np.uint8)
     own[across.astype(np.intp), along.astype(np.intp)] = 1
     own = cv2.dilate(own, np.ones((2, 2), np.uint8), anchor=(1, 1))
-    crossing = crossing / np.float32(step)
-    return Ribbon(step, size, crossing, cover, line, map_x, map_y, at_P, left, along, across, inside, own > 0)
+    return Ribbon(step, size, cover, line, map_x, map_y, at_P, left, along, across, inside, own > 0)
 
 
 def _cover(hole: Bools, size: tuple[int, int], step: float) -> Array:
@@ -207,8 +204,8 @@ def _how(step: float) -> int:
     return cv2.INTER_LINEAR if step <= 4.0 else cv2.INTER_AREA
 
 
-def _runs(hole: Bools, curves: Sequence[WideCurve]) -> tuple[list[WideCurve], Array]:
-    """The parts of the curves inside the matte, a point per pixel, and the points (N, 2) of crossing curves.
+def _runs(hole: Bools, curves: Sequence[WideCurve]) -> list[WideCurve]:
+    """The parts of the curves inside the matte, a point per pixel, without those of crossing curves.
 
     A run shorter than twice the matte's width counts as a crossing seam where a longer run passes through the same
     connected component of the matte. A short run alone in its component counts as a seam.
@@ -216,7 +213,7 @@ def _runs(hole: Bools, curves: Sequence[WideCurve]) -> tuple[list[WideCurve], Ar
     height, width = hole.shape
     lines = [(resample(polyline), half) for polyline, half in curves if len(polyline) > 1]
     if not lines:
-        return [], np.zeros((0, 2), np.float32)
+        return []
     x, y = np.floor(np.concatenate([line for line, _ in lines])).astype(np.int32).T
     on = (x >= 0) & (y >= 0) & (x < width) & (y < height)
     on &= hole.reshape(-1).take(np.where(on, y * np.intp(width) + x, 0))
@@ -232,9 +229,7 @@ def _runs(hole: Bools, curves: Sequence[WideCurve]) -> tuple[list[WideCurve], Ar
                 found.append(_Run((run, half), (end - first) / max(2.0 * half, 1.0), (int(y[inside]), int(x[inside]))))
         start += len(line)
     are_seams = _are_seams(found, hole)
-    crossing = [run.curve[0] for run, is_seam in zip(found, are_seams) if not is_seam]
-    seams = [run.curve for run, is_seam in zip(found, are_seams) if is_seam]
-    return seams, np.concatenate([np.zeros((0, 2), np.float32), *crossing])
+    return [run.curve for run, is_seam in zip(found, are_seams) if is_seam]
 
 
 @dataclass(frozen=True, slots=True)

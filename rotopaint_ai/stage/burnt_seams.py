@@ -109,6 +109,34 @@ def add_rim(view: SeamFrame, rng: Rng) -> SeamFrame:
     )
 
 
+def add_contour(view: SeamFrame, rng: Rng) -> SeamFrame:
+    """The view with an outline of the face across a seam, equal in plate and clean frame: a surface of another tone
+    begins there, the outline is lit or dark along a part, and beyond it the seam is hidden, as a bridge ends at the
+    nose's outline.
+    """
+    line, half, shown = _some_seam(view, rng)
+    if not len(shown):
+        return view
+    at = int(rng.choice(shown))
+    way = line[min(at + 3, len(line) - 1)] - line[max(at - 3, 0)]
+    turn = np.arctan2(way[1], way[0]) + rng.choice([-1.0, 1.0]) * rng.uniform(0.25, 0.75) * np.pi
+    rows, columns = np.mgrid[: view.seam.shape[0], : view.seam.shape[1]] + 0.5
+    dx, dy = columns - line[at, 0], rows - line[at, 1]
+    along = dx * np.cos(turn) + dy * np.sin(turn)
+    beyond = dy * np.cos(turn) - dx * np.sin(turn) + rng.normal(0, 0.3) * along**2 / 100.0
+    hidden = (0.5 + 0.5 * np.tanh(beyond / rng.uniform(0.4, 2.0)))[..., None]
+    across = (beyond - rng.uniform(-3.0, 2.0)) / rng.uniform(0.6, 3.0)
+    lit = np.exp(-(across**2) - ((along - rng.normal(0, half)) / rng.uniform(5.0, 80.0)) ** 2)
+    tone = rng.normal(-0.2, 0.5) + rng.normal(0, 0.15, 3)
+    light = np.exp(tone * hidden + rng.uniform(-0.8, 1.4) * lit[..., None])
+    return SeamFrame(
+        np.asarray((view.plate + hidden * (view.clean - view.plate)) * light, np.float32),
+        np.asarray(view.clean * light, np.float32),
+        np.where(hidden[..., 0] > 0.5, 0, view.seam).astype(np.uint8),
+        view.curves,
+    )
+
+
 def add_gleams(view: SeamFrame, rng: Rng) -> SeamFrame:
     """The view with spots of light in its seams, mostly where one ends or is hidden: a lit wall of the groove, or light
     through the gap.

@@ -215,7 +215,4 @@ def test_a_short_crossing_of_seams_is_no_run_of_its_own() -> None:
     both, one = (build_ribbon(hole, curves) for curves in ([(long, 5.0), (crossing, 5.0)], [(long, 5.0)]))
     assert both is not None
     assert one is not None
-    assert both.map_x_TS.shape == one.map_x_TS.shape
-    assert not len(one.crossing)
-    assert np.allclose(both.crossing[:, 0] * both.step, 90.0, atol=1e-3)
-    assert np.ptp(both.crossing[:, 1]) * both.step >= 10.0
+    assert np.array_equal(both.map_x_TS, one.map_x_TS)

@@ -76,16 +76,3 @@ def test_a_light_sample_among_dark_ones_is_not_lifted_above_the_rims() -> None:
     ribbon, light, relit = seam()
     relit[:, KEPT.start : KEPT.stop : 2, 3] = 1.0  # every other column of the groove
     assert left(residue.fill_valleys(relit, light, ribbon), light).max() <= 1e-6
-
-
-def test_only_much_darker_lines_are_left_to_the_tables() -> None:
-    ribbon, light, relit = seam()
-    gap = slice(ribbon.centre - 1, ribbon.centre + 2), slice(90, 93)
-    light[gap] = -6.0 * DEPTH  # a gap between two objects beside the seam, which paint fills
-    by_tables = relit.copy()
-    by_tables[..., 3] = 1.0  # tables that keep everything
-    spared = residue.cap_added_light(relit, by_tables, light, ribbon)
-    assert np.allclose(left(spared, light)[gap], light[gap].mean(2), atol=0.05)
-    assert (spared[:, KEPT.stop :] == relit[:, KEPT.stop :]).all()
-    light[gap] = -DEPTH
-    assert residue.cap_added_light(relit, by_tables, light, ribbon) is relit

@@ -65,6 +65,19 @@ def test_a_fold_beside_a_seam_is_the_same_on_plate_and_clean_frame() -> None:
     assert max(abs(each.clean / np.maximum(view.clean, 1e-6) - 1).max() for each in folded) > 0.1
 
 
+def test_beyond_an_outline_a_seam_is_hidden() -> None:
+    rng = np.random.default_rng(8)
+    view = burnt_seams.burn_seam(burnt_seams.paint_texture(160, rng), rng)
+    crossed = [burnt_seams.add_contour(view, rng) for _ in range(5)]
+    for each in crossed:
+        assert 0 < (each.seam > 0).sum() < (view.seam > 0).sum()
+        gone = cv2.erode(((each.seam == 0) & (view.seam > 0)).astype(np.uint8), np.ones((9, 9), np.uint8)) > 0
+        assert np.allclose(each.plate[gone], each.clean[gone], rtol=0.05, atol=1e-3)
+    assert max(abs(each.clean / np.maximum(view.clean, 1e-6) - 1).max() for each in crossed) > 0.1
+    nowhere = shot_folder.SeamFrame(view.plate, view.clean, 0 * view.seam, view.curves)
+    assert burnt_seams.add_contour(nowhere, rng) is nowhere
+
+
 def test_shots_of_any_picture_format_are_read_as_light(tmp_path: Path) -> None:
     codes = np.full((8, 8, 3), 188, np.uint8)
     cv2.imwrite(str(tmp_path / "a.png"), codes)

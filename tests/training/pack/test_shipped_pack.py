@@ -67,7 +67,7 @@ def test_every_training_is_one_that_its_recipe_knows_and_counts_steps(tmp_path: 
         )
         assert (config.minutes, config.threads) == (None, 1)
         # a hundredth of the numbers in the tables
-        assert config.steps in (62, 72, 52, 49, 20, 105, 150, 60, 240, 360, 80, 4, 50)
+        assert config.steps in (62, 72, 52, 49, 20, 105, 150, 60, 240, 360, 160, 4, 50)
     assert tasks == ["pack"] * 3 + ["seam"] + ["fill"] * 8 + ["detector", "segmentation"]
 
 

@@ -21,7 +21,14 @@ from rotopaint_ai.plates.colour import encode, linearise
 from rotopaint_ai.seams import bank_fill, cleanplate, learned_fill, relight
 from rotopaint_ai.seams.bank_fill import TABLES
 from rotopaint_ai.seams.ribbon import WideCurve
-from rotopaint_ai.stage.burnt_seams import add_gleams, add_groove, add_occluders, add_rim, paint_texture
+from rotopaint_ai.stage.burnt_seams import (
+    add_contour,
+    add_gleams,
+    add_groove,
+    add_occluders,
+    add_rim,
+    paint_texture,
+)
 from rotopaint_ai.stage.shot_folder import TRUTH, SeamFrame, plates_of, read_seam_frame
 from rotopaint_ai.training.data.dataset_checks import split_of_shot
 
@@ -55,16 +62,23 @@ def seam_frames(folders: Sequence[Path], *, every: int = 1) -> Iterator[SeamFram
 
 
 def straighten_frames(
-    folders: Sequence[Path], rng: Rng, *, every: int, sizes: int, synthetic: int, hard: float = 0.0
+    folders: Sequence[Path],
+    rng: Rng,
+    *,
+    every: int,
+    sizes: int,
+    synthetic: int,
+    hard: float = 0.0,
+    contours: float = 0.0,
 ) -> Iterator[StraightenedFrame]:
     """Every `every`-th frame of shots at `sizes` random scales, then `synthetic` drawn seams per frame,
     on clean frames and textures. A share `hard` of them has a fold beside the seam; the same share, drawn on its own,
-    has spots of light in it."""
+    has spots of light in it. A share `contours` has an outline across the seam."""
     for view in seam_frames(folders, every=every):
         grounds = (view.clean if rng.random() < 0.6 else paint_texture(320, rng) for _ in range(synthetic))
         for one in [view] * sizes + [add_groove(ground, rng) for ground in grounds]:
-            for add in (add_rim, add_gleams) if hard else ():
-                one = add(one, rng) if rng.random() < hard else one
+            for add, share in ((add_rim, hard), (add_contour, contours), (add_gleams, hard)):
+                one = add(one, rng) if share and rng.random() < share else one
             one = add_occluders(one, rng) if rng.random() < _COVERED else one
             found = straighten_view(one, rng, float(rng.choice(SIZES)))
             if found is not None:
@@ -181,17 +195,20 @@ class Strips:
             return cls(kept["strip"], kept["light"], kept["wanted"])
 
 
-def cut_strips(folders: Sequence[Path], seed: int, *, sizes: int, synthetic: int, hard: float = 0.0) -> Strips:
+def cut_strips(
+    folders: Sequence[Path], seed: int, *, sizes: int, synthetic: int, hard: float = 0.0, contours: float = 0.0
+) -> Strips:
     """Cut strips from shots, as `straighten_frames` has them. Raises: TrainingError if they contain none."""
     rng = np.random.default_rng(seed)
-    found = [
-        part
-        for one in straighten_frames(folders, rng, every=1, sizes=sizes, synthetic=synthetic, hard=hard)
-        for part in _cut_frame(one, rng)
-    ]
-    if not found:
+    found: list[list[Array]] = [[], [], []]
+    frames = straighten_frames(folders, rng, every=1, sizes=sizes, synthetic=synthetic, hard=hard, contours=contours)
+    for one in frames:
+        for part in _cut_frame(one, rng):
+            for kept, piece in zip(found, part):
+                kept.append(piece)
+    if not found[0]:
         raise TrainingError("no seams in those shots; film some: python -m rotopaint_ai.stage seams FOLDER")
-    return Strips(*(np.stack(part) for part in zip(*found)))
+    return Strips(*(np.stack(found.pop(0)) for _ in range(3)))  # each list is freed once its array is made
 
 
 def _cut_frame(one: StraightenedFrame, rng: np.random.Generator) -> Iterator[tuple[Array, Array, Array]]:

@@ -94,6 +94,7 @@ GAMMA = 2.4  # errors are measured in display light, approximated by this power
 FAINT = 0.02  # display light: fainter seams count no more than one of this contrast
 SLOPES, LINES = 1.0, 8.0  # weights of gradient errors and of errors that continue along the seam
 ALONG = 15  # columns over which an error is averaged along the seam
+SPOT = 5  # rows and columns over which an error is averaged as a spot
 CONTRAST = 0.25  # standard deviation of the log of the random contrast factor
 WINDOW = 24  # columns over which the remaining share is measured
 _SHOWS = 8.0 / 255.0  # root mean square of display light from which a window's seam is visible
@@ -107,7 +108,8 @@ class FillConfig(TrainConfig):
     """The training config of a learned fill.
 
     `sizes`, `synthetic`: uses of each frame at random scales, and synthetic seams per frame. `hard`: share of them with
-    a fold beside the seam, and share with spots of light in it. `left`: weight of the loss on the remaining seam.
+    a fold beside the seam, and share with spots of light in it. `contours`: share with an outline across it.
+    `left`: weight of the loss on the remaining seam. `spots`: weight of the loss on light and dark spots.
     `start`: a `fill.onnx` to initialise from; then use a third of the learning rate.
     """
 
@@ -123,13 +125,15 @@ class FillConfig(TrainConfig):
     sizes: int = 4
     synthetic: int = 2
     hard: float = 0.0
+    contours: float = 0.0
     left: float = LEFT
+    spots: float = 0.0
     start: str | None = None
 
     def check(self) -> None:
         """Raises UsageError naming the first invalid field."""
         TrainConfig.check(self)
-        check_ranges(self, {"hard": (0, 1), "left": (0, 10)})
+        check_ranges(self, {"hard": (0, 1), "contours": (0, 1), "left": (0, 10), "spots": (0, 100)})
 
 
 class FillInputs(NamedTuple):
@@ -154,11 +158,12 @@ class FillTask(PartTask[FillNet, FillInputs]):
         shots, val = split_shots([Path(folder) for folder in sources.folders])
         sources.check()
         folder, seed = sources.folder, config.seed
+        looks = {"hard": config.hard, "contours": config.contours}
         train = _cached_strips(
-            folder / "strips.npz", shots, seed, sizes=config.sizes, synthetic=config.synthetic, hard=config.hard
+            folder / "strips.npz", shots, seed, sizes=config.sizes, synthetic=config.synthetic, looks=looks
         )
         sources.check()
-        held_out = _cached_strips(folder / "val.npz", val, 1, sizes=2, synthetic=1, hard=config.hard)
+        held_out = _cached_strips(folder / "val.npz", val, 1, sizes=2, synthetic=1, looks=looks)
         torch.manual_seed(seed)
         net = FillNet()
         if config.start is not None:
@@ -188,7 +193,8 @@ class FillTask(PartTask[FillNet, FillInputs]):
         with moment.precision():
             answer = net(inputs.strip)
         filled = mix_light(answer, inputs.light[:, :4])
-        return fill_loss(filled, inputs.light, inputs.wanted, self.config.left).mean(), {}
+        left, spots = self.config.left, self.config.spots
+        return fill_loss(filled, inputs.light, inputs.wanted, left, spots).mean(), {}
 
     def metrics(self, net: FillNet) -> Mapping[str, Any]:
         """The loss on validation strips, for the network and for the table fill."""
@@ -229,13 +235,15 @@ def split_shots(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     return train, val
 
 
-def _cached_strips(path: Path, shots: Sequence[Path], seed: int, *, sizes: int, synthetic: int, hard: float) -> Strips:
+def _cached_strips(
+    path: Path, shots: Sequence[Path], seed: int, *, sizes: int, synthetic: int, looks: Mapping[str, float]
+) -> Strips:
     """Strips of shots, from the file at `path`, cut anew if its JSON file names other shots or uses of them."""
     made_from = path.with_suffix(".json")
-    uses = {"sizes": sizes, "made_up": synthetic, **({"hard": hard} if hard else {})}
+    uses = {"sizes": sizes, "made_up": synthetic, **{name: share for name, share in looks.items() if share}}
     wanted = json.dumps({"shots": [str(shot) for shot in shots], "seed": seed, **uses})
     if not path.exists() or not made_from.exists() or made_from.read_text(encoding="utf-8") != wanted:
-        cut_strips(shots, seed, sizes=sizes, synthetic=synthetic, hard=hard).save(path)
+        cut_strips(shots, seed, sizes=sizes, synthetic=synthetic, **looks).save(path)
         write_text(made_from, wanted)
     return Strips.load(path)
 
@@ -266,12 +274,14 @@ def vary_contrast(strip: Tensor, lit: Tensor, rng: np.random.Generator) -> tuple
     return torch.cat([times.reshape(-1, 1, 1, 1) * against, rest], -1), banks + apart
 
 
-def fill_loss(got: Tensor, lit: Tensor, wanted: Tensor, left: float = LEFT) -> Tensor:
+def fill_loss(got: Tensor, lit: Tensor, wanted: Tensor, left: float = LEFT, spots: float = 0.0) -> Tensor:
     """Weighted squared error (N,) of display light in the matte; strips with a stronger seam get a smaller weight.
 
     The weight is the inverse root mean square of the plate's own error: otherwise black grooves would dominate the
     faint lines that an eye still sees. Gradient errors, and errors averaged along ALONG columns of the seam, are added:
     an eye sees a line or an edge where it overlooks the same error as scattered noise. `left`: weight of `seam_left`.
+    `spots`: weight of the error averaged over SPOT x SPOT samples, whatever the strength of the seam: an eye sees a
+    spot that was not there beside a black groove as well as beside a hairline.
     """
     own, true = lit[:, 1], lit[:, 4]
     seen, shown, plate = (torch.exp(x.clamp(max=4.0) / GAMMA) for x in (got, true, own))
@@ -285,7 +295,9 @@ def fill_loss(got: Tensor, lit: Tensor, wanted: Tensor, left: float = LEFT) -> T
     damage = (plate - shown) * inside
     off = (damage**2).mean(-1).sum((1, 2)) / count
     much = FAINT * (error + SLOPES * slopes + LINES * lines) / count / torch.sqrt(off + FAINT**2)
-    return much + left * seam_left(apart, damage, wanted)
+    spotted = nn.functional.avg_pool2d(apart.movedim(-1, 1), SPOT, 1, SPOT // 2)
+    spoilt = (spotted**2).mean(1).sum((1, 2)) / count
+    return much + left * seam_left(apart, damage, wanted) + spots * spoilt
 
 
 def seam_left(apart: Tensor, damage: Tensor, wanted: Tensor) -> Tensor:

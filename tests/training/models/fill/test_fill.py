@@ -115,16 +115,21 @@ def test_hard_seams_are_drawn_only_where_they_are_asked_for(monkeypatch: pytest.
     """Without them no random number is drawn: earlier trainings learn from the same strips, bit for bit."""
     monkeypatch.setattr(strips, "seam_frames", lambda folders, every: iter(_views(3)))
     drawn: list[str] = []
-    for name in ("add_rim", "add_gleams"):
+    for name in ("add_rim", "add_contour", "add_gleams"):
         add = getattr(burnt_seams, name)
         monkeypatch.setattr(strips, name, lambda view, rng, name=name, add=add: drawn.append(name) or add(view, rng))
     plain = strips.cut_strips([], 7, sizes=1, synthetic=1)
     assert drawn == []
     hard = strips.cut_strips([], 7, sizes=1, synthetic=1, hard=1.0)
     assert drawn == ["add_rim", "add_gleams"] * 6
+    drawn.clear()
+    strips.cut_strips([], 7, sizes=1, synthetic=1, hard=1.0, contours=1.0)
+    assert drawn == ["add_rim", "add_contour", "add_gleams"] * 6
     assert hard.light.shape != plain.light.shape or not np.array_equal(hard.light, plain.light)
     with pytest.raises(UsageError, match=r"hard 1\.5: wanted 0 to 1"):
         override(task.FillConfig(), ["hard=1.5"])
+    with pytest.raises(UsageError, match=r"contours 1\.5: wanted 0 to 1"):
+        override(task.FillConfig(), ["contours=1.5"])
 
 
 def _strips(laid: list[strips.StraightenedFrame]) -> strips.Strips:
@@ -174,6 +179,26 @@ def test_the_truth_has_no_error_and_a_line_costs_more_than_noise(
     line[:, ::4] = 0.02
     spread[:] = 0.01  # a quarter of the rows have twice the error: the same mean square
     assert (task.fill_loss(lit[:, 4] + line, lit, every) > task.fill_loss(lit[:, 4] + spread, lit, every)).all()
+
+
+def test_a_spot_costs_as_much_beside_a_black_groove_as_beside_a_hairline(
+    laid: list[strips.StraightenedFrame],
+) -> None:
+    lit = torch.from_numpy(_strips(laid).light[:1].astype(np.float32))
+    every = torch.ones(1, *lit.shape[2:4], dtype=torch.bool)
+    lit[:, 1] = lit[:, 4] - 0.02
+    black = lit.clone()
+    black[:, 1] -= 2.0
+    spot, strewn = torch.zeros_like(lit[:, 4]), torch.zeros_like(lit[:, 4])
+    spot[:, 10:14, 40:44] = 0.2
+    strewn[:, ::8, ::8] = 0.2 * (16 / strewn[:, ::8, ::8, 0].numel()) ** 0.5
+
+    def cost(given: torch.Tensor, apart: torch.Tensor) -> float:
+        weighed, plain = (float(task.fill_loss(given[:, 4] + apart, given, every, 0.0, w)[0]) for w in (1.0, 0.0))
+        return weighed - plain
+
+    assert cost(lit, spot) == pytest.approx(cost(black, spot), rel=1e-3)
+    assert cost(lit, spot) > 5.0 * cost(lit, strewn) > 0.0
 
 
 def test_a_turned_batch_is_the_same_seam_seen_another_way(laid: list[strips.StraightenedFrame]) -> None:
