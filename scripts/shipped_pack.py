@@ -81,7 +81,6 @@ LANDMARKS = (
 SEAM_FACES = Faces(130, 160000, 1.3, size=512, looks=2)
 SEAM_STEPS = 5185
 FILL_SETTINGS = ("sizes=2", "synthetic=1", "batch=32", "learning_rate=0.0015")
-FILL_LAST = ("seed=3", "hard=0.4", "contours=0.3", "left=0.05", "spots=2")
 FILLS = (
     Training(4887, Looks(44, 30000)),
     Training(1966, Looks(26, 31000)),
@@ -90,7 +89,9 @@ FILLS = (
     Training(6000, Looks(60, 190000, poses=2, looks=3), (*FILL_SETTINGS, "hard=0.4"), with_earlier=True),
     Training(24000, None, (*FILL_SETTINGS, "hard=0.4"), with_earlier=True),
     Training(36000, None, (*FILL_SETTINGS, "synthetic=2", "seed=2", "hard=0.4"), with_earlier=True),
-    Training(16000, None, (*FILL_SETTINGS, *FILL_LAST), with_earlier=True),
+    Training(
+        16000, None, (*FILL_SETTINGS, "seed=3", "hard=0.4", "contours=0.3", "left=0.05", "spots=2"), with_earlier=True
+    ),
 )
 PLATES, PLATES_SEED, DETECTOR_STEPS = 79, 50000, 450
 FRONT_FACES = Faces(270, 170000, 1.3, size=512, looks=1, fronts=True)

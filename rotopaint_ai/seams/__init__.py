@@ -7,8 +7,8 @@ Paint:
 - `bank_fill`: straightens the crop along its seams, repaints it there, and maps the result back. `ribbon` straightens.
 - `relight`: the fitted tables (`relight_table`, `relight_table_narrow`, decoded by `layer_text`) that repaint each
   sample; `learned_fill`: the network that corrects their result. `banks` interpolates across a matte.
-- Corrections of the tables' paint, which the network needs no more: `junctions` where seams cross, `residue` where a
-  groove is left. `glint` finds thin bright lines.
+- Corrections of the tables' paint: `glint` of thin bright lines, and where no network follows `junctions` where seams
+  cross and `residue` where a groove is left.
 - `harmonic_fill`: fills matte without a curve from its rim; `rig` fills a matte of any size, to remove a rig.
 - `paint_settings`: the user's method, grain, strength and hold-out of each seam.
 - `grain`: copies the plate's grain into the paint.

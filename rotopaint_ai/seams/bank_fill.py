@@ -86,7 +86,7 @@ def _paint(rgb: Array, hole: Bools, curves: Sequence[WideCurve], model: LearnedF
 def relight_samples(scene: StraightenedSeams, model: LearnedFill | None) -> Array:
     """Base and keep (T, S, 4) of the ribbon's samples, as in `relight.relight`: by the tables, then by the network.
 
-    Without a model the tables' paint is corrected where seams cross and where a groove is left, which the network sees.
+    Without a model the tables' paint is corrected where seams cross and where a groove is left.
     """
     light_TSC, hole_TS, own_TS = scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS
     known = relight.sources(light_TSC, hole_TS)

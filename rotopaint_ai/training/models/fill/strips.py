@@ -21,14 +21,7 @@ from rotopaint_ai.plates.colour import encode, linearise
 from rotopaint_ai.seams import bank_fill, cleanplate, learned_fill, relight
 from rotopaint_ai.seams.bank_fill import TABLES
 from rotopaint_ai.seams.ribbon import WideCurve
-from rotopaint_ai.stage.burnt_seams import (
-    add_contour,
-    add_gleams,
-    add_groove,
-    add_occluders,
-    add_rim,
-    paint_texture,
-)
+from rotopaint_ai.stage.burnt_seams import add_contour, add_gleams, add_groove, add_occluders, add_rim, paint_texture
 from rotopaint_ai.stage.shot_folder import TRUTH, SeamFrame, plates_of, read_seam_frame
 from rotopaint_ai.training.data.dataset_checks import split_of_shot
 

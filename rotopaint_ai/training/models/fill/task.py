@@ -36,7 +36,6 @@ from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network
 
 WIDTHS = (16, 32, 56)
 _AS_IS = 3.0  # initial logit of the table fill
-LEFT = 0.03  # weight of the loss on the remaining seam
 
 
 class FillNet(nn.Module):
@@ -96,6 +95,7 @@ SLOPES, LINES = 1.0, 8.0  # weights of gradient errors and of errors that contin
 ALONG = 15  # columns over which an error is averaged along the seam
 SPOT = 5  # rows and columns over which an error is averaged as a spot
 CONTRAST = 0.25  # standard deviation of the log of the random contrast factor
+LEFT = 0.03  # weight of the loss on the remaining seam
 WINDOW = 24  # columns over which the remaining share is measured
 _SHOWS = 8.0 / 255.0  # root mean square of display light from which a window's seam is visible
 _LITTLE = 0.125  # remaining share that is invisible
