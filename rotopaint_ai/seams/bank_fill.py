@@ -30,6 +30,7 @@ TABLES = (NARROW, TABLE)  # narrow seams first: the table fitted on every width 
 _FLOOR = 0.02  # share of the plate's mean light, below which log light becomes linear
 _SOME = 4  # every fourth row of a crop is read to measure its mean light
 _TOUCH = 5  # of 255: a sample with less matte coverage counts as clear
+_NO_DETAIL, _ALL_DETAIL = 0.4, 0.8  # shares of the plate up to which none and from which all of its detail is kept
 
 
 def paint_auto(
@@ -103,7 +104,7 @@ def _fields(scene: StraightenedSeams, relit_TSC: Array) -> tuple[Array, Array]:
     """
     ribbon = scene.ribbon
     fields = np.zeros((*ribbon.size, 4), np.float32)
-    fields.reshape(-1, 4)[ribbon.at_P] = ribbon.read(relit_TSC)
+    fields.reshape(-1, 4)[ribbon.at_P] = _without_faint_detail(ribbon.read(relit_TSC), scene)
     if len(ribbon.left_P):
         fields.reshape(-1, 4)[ribbon.left_P, :3] = _smooth_light(scene)
     column = np.rint(ribbon.along_P).astype(np.intp)
@@ -112,6 +113,18 @@ def _fields(scene: StraightenedSeams, relit_TSC: Array) -> tuple[Array, Array]:
     mirror = np.zeros((*ribbon.size, 2), np.float32)
     mirror.reshape(-1, 2)[ribbon.at_P] = np.take(steps, column, axis=0) * (up * np.float32(ribbon.step))[:, None]
     return fields, mirror
+
+
+def _without_faint_detail(painted_PC: Array, scene: StraightenedSeams) -> Array:
+    """Base and keep (P, 4) of the shrunk crop's matte pixels; where keep is small, the plate's light moves to the base.
+
+    The paint is the same in the shrunk crop. The full crop is sharper: there a small share of the plate would show the
+    core of a hairline, which the shrunk one does not have.
+    """
+    keep = painted_PC[:, 3:]
+    kept = keep * np.clip((keep - _NO_DETAIL) / (_ALL_DETAIL - _NO_DETAIL), 0.0, 1.0)
+    own = np.log(np.maximum(scene.small[..., :3].reshape(-1, 3)[scene.ribbon.at_P], 0.0) + np.float32(scene.floor))
+    return np.concatenate([painted_PC[:, :3] + (keep - kept) * own, kept], 1)
 
 
 def _smooth_light(scene: StraightenedSeams) -> Array:

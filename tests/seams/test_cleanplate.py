@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.inference.models import open_fill
+from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.seams import bank_fill, cleanplate, relight, rig
 from rotopaint_ai.seams.ribbon import RUN_OUT, SPARE, build_ribbon, sample_normals
 
@@ -134,12 +136,15 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
         cleanplate.fill(plate, MATTE[:-1], [(LINE, 5.0)])
 
 
-@pytest.mark.parametrize("half", [5.0, 8.0])
-def test_a_hairline_under_a_wide_matte_cannot_be_seen_any_more(half: float) -> None:
+@pytest.mark.parametrize("half", [5.0, 8.0, 11.0, 14.0])
+@pytest.mark.parametrize("method", ["auto", "two-bank"])
+def test_a_hairline_under_a_wide_matte_cannot_be_seen_any_more(half: float, method: str) -> None:
+    """Wide mattes are painted in a shrunk crop, which is less sharp than the hairline."""
     from rotopaint_ai.seams import visibility
 
     clean, matte = synthetic_seams.face(), synthetic_seams.matte(LINE, half)
-    out = cleanplate.fill(clean * synthetic_seams.groove(LINE, depth=0.7, gap=0.8), matte, [(LINE, half)])
+    plate = clean * synthetic_seams.groove(LINE, depth=0.7, gap=0.8)
+    out = cleanplate.fill(plate, matte, [(LINE, half)], method, open_fill(load_pack(None)))
     assert visibility.score(out, [(LINE, 5.0)]) < 1.5 * visibility.score(clean, [(LINE, 5.0)])
 
 
