@@ -73,10 +73,11 @@ FACES = (
     Faces(366, 43000, 1.4),
     Faces(600, 44000, 1.4),
 )
+_ADAMW = ("optimiser=adamw", "small_share=0.4", "learning_rate=0.002")
 LANDMARKS = (
-    Training(6195, 1),
-    Training(7200, 4, ("small_share=0.4", "learning_rate=0.002")),
-    Training(6197, 6, ("small_share=0.4", "learning_rate=0.002", "prior=true")),
+    Training(6195, 1, ("optimiser=adamw", "learning_rate=0.003")),
+    Training(7200, 4, _ADAMW),
+    Training(6197, 6, (*_ADAMW, "prior=true")),
 )
 SEAM_FACES = Faces(130, 160000, 1.3, size=512, looks=2)
 SEAM_STEPS = 5185
