@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say
+from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say, text_given
 from rotopaint_ai.jobs import BEGINS_ANEW
 from rotopaint_ai.watch import StagedProgress, StageProgress, watch_work
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 PACKING = "packing pictures"
 PLANES, CUT, RAW, H264 = "planes", "cut", "raw", "h264"
-EXIT_CODES = "exit codes: 0 all done; 2 wrong use; 3 some frames could not be read (the data set holds the others)"
+EXIT_CODES = (
+    "exit codes: 0 all done; 2 wrong use; 3 some frames are missing or cannot be read (the data set holds the others)"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PLATES",
         help="plates of the roto, as for 'run'; {dir} is a source's folder, {stem} its name; COCO names its pictures",
     )
-    parser.add_argument("--out", required=True, metavar="DATASET", help="folder of the data set")
+    parser.add_argument("--out", type=text_given, required=True, metavar="DATASET", help="folder of the data set")
     parser.add_argument("--sheet", metavar="FILE", help="character sheet to follow; without it one is proposed")
     parser.add_argument(
         "--rename",
@@ -102,6 +104,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out SHOT, SHOT:A-B, a kind of suspicious frame (swapped, jumped, ...), 'suspicious', or the lines "
         "of @FILE, such as mining/suspicious.txt after you have deleted the lines of good frames",
     )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="write into DATASET although it was mined from sources not given now"
+    )
     add_cluster_arguments(parser)
     parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
 
@@ -142,6 +147,7 @@ def execute(arguments: argparse.Namespace) -> int:
         exclude=Exclusion.parse(arguments.exclude),
         renames=parse_renames(arguments.rename),
         interpolated=arguments.interpolated,
+        overwrite=arguments.overwrite,
     )
     stages = {**STAGES, **({PACKING: 5} if arguments.shards else {})}
     with (
@@ -166,7 +172,7 @@ def execute(arguments: argparse.Namespace) -> int:
         f"{arguments.out}: {counts}; {len(mined.sheet.landmarks)} landmarks, {len(mined.sheet.shapes)} shapes; "
         f"{mined.excluded} frames excluded; residuals and suspicious frames in {Path(arguments.out) / 'mining'}"
     )
-    return FRAMES_FAILED if mined.failed else OK
+    return FRAMES_FAILED if mined.failed or mined.n_missing else OK
 
 
 def _absolute_pattern(plates: str | None) -> str | None:

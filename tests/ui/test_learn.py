@@ -75,7 +75,7 @@ def test_projects_become_a_pack_and_the_gate_says_how_good(
     assert window.line.text() == "The gate is green: mia is not worse than the pack before in any of 1 figures"
     asked = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     data, pack = str(tmp_path / "lessons" / "mia" / "dataset"), str(tmp_path / "models" / "mia")
-    assert asked[0] == ["mine", str(tmp_path / "shot.rotopaint"), "--out", data, "--events"]
+    assert asked[0] == ["mine", str(tmp_path / "shot.rotopaint"), "--out", data, "--overwrite", "--events"]
     assert asked[1] == ["train", data, "--out", pack, "--init", "puppet", "--set", "minutes=5", "--events"]
     assert asked[2][:5] == ["evaluate", pack, data, "--against", "puppet"]
     assert ("Training: 1.50 px on held-out frames", pytest.approx((1 + 0.25 * 5) / 6.5)) in shares

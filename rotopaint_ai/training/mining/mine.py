@@ -52,7 +52,7 @@ from rotopaint_ai.watch import StageProgress, ignore_progress
 
 @dataclass(frozen=True, slots=True)
 class MineReport:
-    """The result of mining. `failed`: frames whose plate could not be read."""
+    """The result of mining. `failed`: frames whose plate could not be read. `n_missing`: frames in holes of a plate."""
 
     sheet: Sheet
     n_samples: Mapping[str, int]
@@ -61,6 +61,7 @@ class MineReport:
     notes: tuple[str, ...]
     failed: tuple[str, ...]
     excluded: int
+    n_missing: int = 0
 
 
 def mine(
@@ -69,9 +70,10 @@ def mine(
     """Mine sources into the data set folder `options.out`, with remote workers if there are any.
 
     The folder also gets `mining/residuals.txt` and `.json`, `mining/suspicious.json` and pictures of suspicious frames.
-    Raises: UsageError, DocumentError, PlateError, PackError (the sheet), TrainingError.
+    Raises: UsageError, also where the folder was mined from sources that are not given now; DocumentError, PlateError,
+    PackError (the sheet), TrainingError.
     """
-    with locked_dataset(options.out):
+    with locked_dataset(options.out, options.sources, overwrite=options.overwrite):
         joined = join_sources(
             options.sources,
             options.plates,
@@ -125,7 +127,7 @@ def mine_joined(
     counts = {split: sum(sample.split == split for sample in usable) for split in ("train", "val", "test")}
     named = tuple((rows[each.row].shot, rows[each.row].frame, each) for each in issues)
     excluded = len(joined.rows) - len(rows) + len(dropped & set(pictures))
-    return MineReport(truth.sheet, counts, tuple(table), named, tuple(notes), tuple(failed), excluded)
+    return MineReport(truth.sheet, counts, tuple(table), named, tuple(notes), tuple(failed), excluded, joined.n_missing)
 
 
 def _shot_contents(rows: Sequence[JoinedFrame]) -> dict[ShotKey, ShotContent]:

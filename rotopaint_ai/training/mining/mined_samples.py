@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from rotopaint_ai.crops import Crop, cut
 from rotopaint_ai.errors import PlateError, TrainingError, UsageError
-from rotopaint_ai.files import file_bytes, write_text
+from rotopaint_ai.files import file_bytes, write_json, write_text
 from rotopaint_ai.locks import hold_lock
 from rotopaint_ai.plates import Frame, Plate
 from rotopaint_ai.plates.coded_pictures import write_picture
@@ -40,11 +40,11 @@ _LOCK, _MARK = "lock", "dataset"  # the mark identifies a mined folder, also aft
 
 
 @contextmanager
-def locked_dataset(folder: Path) -> Iterator[None]:
-    """Lock the folder of a data set while the block runs.
+def locked_dataset(folder: Path, sources: Sequence[Path] | None = None, *, overwrite: bool = False) -> Iterator[None]:
+    """Lock the folder of a data set while the block runs. `sources`: what it is mined from; None keeps the record.
 
-    Raises: UsageError if foreign files would be overwritten, if one of its folders is a link, or if another process
-    mines into it.
+    Raises: UsageError if foreign files would be overwritten, if one of its folders is a link, if another process mines
+    into it, or, without `overwrite`, if it was mined from sources that are not given.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out {folder}: is a file; wanted a folder for the data set")
@@ -59,13 +59,31 @@ def locked_dataset(folder: Path) -> Iterator[None]:
     is_new = not folder.exists()
     busy = f"{folder}: another process mines into it; wait, or choose another --out"
     with hold_lock(folder / _STATE / _LOCK, refusal=busy):
-        write_text(folder / _STATE / _MARK, "mined\n")
+        mark = folder / _STATE / _MARK
+        known = _json_values(mark)
+        if sources is not None and not overwrite:
+            _refuse_lost_sources(folder, known, sources)
+        if not known:
+            write_text(mark, "[]\n")
         try:
             yield
+            if sources is not None:
+                write_json(mark, [str(source) for source in sources])
         except BaseException:
             if _foreign_file(folder) is None:
                 _restore_folder(folder, is_new=is_new)
             raise
+
+
+def _refuse_lost_sources(folder: Path, known: Sequence[Any], sources: Sequence[Path]) -> None:
+    """Raise UsageError where a data set was mined from sources that are not given now: it would lose their frames."""
+    before = [source for line in known if isinstance(line, list) for source in line]
+    if lost := [source for source in before if source not in {*map(str, sources)}]:
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        raise UsageError(
+            f"--out {folder}: holds what was mined from {lost[0]}{more}, not given now; give all sources, choose "
+            f"another --out, or add --overwrite"
+        )
 
 
 def _restore_folder(folder: Path, *, is_new: bool) -> None:

@@ -152,7 +152,8 @@ class MineOptions:
     """What to mine.
 
     `plates` may contain `{dir}` and `{stem}`. `val`: validation shots (`none` for none). `test`: test shots (`all` for
-    all). `interpolated`: frames between keys count as ground truth too.
+    all). `interpolated`: frames between keys count as ground truth too. `overwrite`: also
+    over a data set of other sources.
     """
 
     sources: tuple[Path, ...]
@@ -170,6 +171,7 @@ class MineOptions:
     exclude: Exclusion = field(default_factory=Exclusion)
     renames: Mapping[str, str] = field(default_factory=dict)
     interpolated: bool = False
+    overwrite: bool = False
 
 
 @dataclass(frozen=True, slots=True)

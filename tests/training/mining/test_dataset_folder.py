@@ -56,3 +56,18 @@ def test_a_set_that_was_mined_before_is_mined_anew_by_one_at_a_time(tmp_path: Pa
             pass
     with locked_dataset(tmp_path):  # interrupted half-way, and restarted
         pass
+
+
+def test_what_was_mined_from_sources_that_are_not_given_now_stays(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.nk", tmp_path / "two.nk"
+    for sources in ((one,), (one, two), (two, one)):
+        with locked_dataset(tmp_path / "set", sources):
+            (tmp_path / "set/dataset.json").write_text(json.dumps({"format": "rotopaint-dataset"}))
+    with locked_dataset(tmp_path / "set"):  # as packing does
+        pass
+    with pytest.raises(UsageError, match=r"holds what was mined from .*one\.nk, not given now"):
+        mine(MineOptions((two,), tmp_path / "set"))
+    with locked_dataset(tmp_path / "set", (two,), overwrite=True):
+        pass
+    with locked_dataset(tmp_path / "set", (two,)):
+        pass

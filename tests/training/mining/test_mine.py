@@ -309,6 +309,7 @@ def test_frames_without_a_picture_are_named(character: Character, tmp_path: Path
     mined = mine(_order(character, tmp_path / "set"))
     assert mined.n_samples["train"] == 9
     assert any("1 frames have no picture" in note and "1003" in note for note in mined.notes)
+    assert mined.n_missing == 1
 
 
 def test_a_shape_open_here_and_closed_there_is_refused(character: Character, tmp_path: Path) -> None:

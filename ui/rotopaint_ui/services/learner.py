@@ -56,7 +56,9 @@ class Lesson:
         gate = ["--against", self.start, "--split", "val", "--json", str(self.verdict)]
         return [
             _probe_step(),
-            LessonStep("Mining", _MINING_MIN, _engine_command("mine", *sources, "--out", data, "--events")),
+            LessonStep(
+                "Mining", _MINING_MIN, _engine_command("mine", *sources, "--out", data, "--overwrite", "--events")
+            ),
             LessonStep("Training", self.minutes, _engine_command("train", data, "--out", pack, *how)),
             LessonStep("Comparing", _GATE_MIN, _engine_command("evaluate", pack, data, *gate)),
         ]
