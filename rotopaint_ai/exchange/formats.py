@@ -91,7 +91,7 @@ def _read_svg(path: Path, width: int | None, height: int | None) -> tuple[RotoDo
 
 def _write_svg(path: Path, meant: RotoDocument) -> WrittenFile:
     svg.write(path, meant)
-    away = lossiness.texts(lossiness.list_losses(meant, keeps=EVERY - {"subtract"}))
+    away = lossiness.texts(lossiness.list_losses(meant, keeps=EVERY - (svg.NOT_KEPT - svg.SAID)))
     return WrittenFile(_drawn_difference(meant, svg.read(path)), (*svg.LOSSES, *away))
 
 

@@ -10,6 +10,7 @@ import math
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -27,12 +28,14 @@ LOSSES: Final = (
     "every frame is a drawing of its own: keys and holds between frames are not written",
     "landmarks, sources of keys and frame rate are not written",
 )
+SAID: Final[frozenset[Feature]] = frozenset(("keys", "holds", "sources", "landmarks", "fps", "range"))  # by LOSSES
 NOT_KEPT: Final[frozenset[Feature]] = frozenset(
-    ("keys", "holds", "taper", "subtract", "sources", "landmarks", "aspect", "fps", "range", "visibility")
+    ("keys", "holds", "taper", "subtract", "sources", "landmarks", "aspect", "fps", "range")
 )
 _NO_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _TOKEN = re.compile(r"[A-Za-z]|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _LENGTH = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?:px)?\s*")
+_FRAME = re.compile(r"-?\d{1,9}")
 _COUNTS = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "S": 4, "Q": 4, "T": 2, "Z": 0}
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 
@@ -96,8 +99,9 @@ def read(path: Path | str, *, width: int | None = None, height: int | None = Non
 def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> ReadResult:
     """Read an SVG of paths, polygons, polylines and lines without transforms. Raises DocumentError.
 
-    Groups with `data-frame` state their frames; everything else is at frame 1. Arcs, transforms and scaled view boxes
-    are refused, because a shape that is only nearly right is worse than no shape.
+    Groups with `data-frame` state their frames; everything else is at frame 1. A shape that a group lacks is hidden
+    there. Arcs, transforms and scaled view boxes are refused, because a shape that is only nearly right is worse than
+    no shape.
     """
     path = Path(path)
     try:
@@ -131,9 +135,12 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
             counts[base, frame] = count
             found.setdefault(name, {})[frame] = (closed, points)
             looks.setdefault(name, element)
-    frames = [frame for keys in found.values() for frame in keys] or [1]
+    groups = {
+        int(group.get("data-frame", "")) for group in root.iter() if _FRAME.fullmatch(group.get("data-frame", ""))
+    }
+    frames = groups.union(*found.values()) or {1}
     check_range(min(frames), max(frames), path.name)
-    shapes = tuple(_shape_of_paths(name, keys, looks[name], path.name) for name, keys in found.items())
+    shapes = tuple(_shape_of_paths(name, keys, groups, looks[name], path.name) for name, keys in found.items())
     losses = (f"{skipped} elements that are not paths, polygons or lines were left out",) if skipped else ()
     return ReadResult(RotoDocument(*size, min(frames), max(frames), shapes=shapes), losses)
 
@@ -168,7 +175,7 @@ def _drawing_elements(
             )
         tag = child.tag.removeprefix(_NAMESPACE)
         number = child.get("data-frame", "")
-        own = int(number) if re.fullmatch(r"-?\d{1,9}", number) else frame
+        own = int(number) if _FRAME.fullmatch(number) else frame
         if tag in ("g", "svg", "a"):
             yield from _drawing_elements(child, own, where)
         elif tag not in ("defs", "title", "desc", "metadata", "style", "clipPath", "mask", "symbol", "namedview"):
@@ -294,8 +301,9 @@ def _stroke_width(word: str, where: str) -> float:
 
 
 def _shape_of_paths(
-    name: str, keys: dict[int, tuple[bool, Points]], look: ElementTree.Element, where: str
+    name: str, keys: dict[int, tuple[bool, Points]], groups: AbstractSet[int], look: ElementTree.Element, where: str
 ) -> RotoShape:
+    """A shape; hidden at the frames of `groups` that do not draw it."""
     kinds = {closed for closed, _ in keys.values()}
     counts = {len(points) for _, points in keys.values()}
     if len(kinds) > 1 or len(counts) > 1:
@@ -311,4 +319,5 @@ def _shape_of_paths(
         keys={frame: Key(keys[frame][1], "human") for frame in sorted(keys)},
         width_px=_stroke_width(width[1], where) if width and not closed else None,
         feather_px=_stroke_width(feather[1], where) if feather else 0.0,
+        visible=dict.fromkeys(sorted(groups - keys.keys()), False),
     )

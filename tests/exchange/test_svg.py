@@ -135,3 +135,15 @@ def test_a_name_that_xml_cannot_hold_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match=r"shape 'a\\x1b': its name holds a character that SVG cannot; rename it"):
         formats.write(tmp_path / "a.svg", RotoDocument(100, 80, 5, 5, shapes=(shape,)))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_shape_that_a_group_lacks_is_hidden_there_and_what_is_lost_is_said(tmp_path: Path) -> None:
+    meant = sample()
+    seam = RotoShape("thin", False, "seam", meant.shape("seam").keys, width_px=3.5, taper=(0.5, 0.5))
+    meant = RotoDocument(100, 80, 5, 7, shapes=(*meant.shapes, seam), pixel_aspect=2.0)
+    _, losses = formats.write(tmp_path / "a.svg", meant)
+    found = svg.read(tmp_path / "a.svg")
+    assert [found.shape('e & "e"').is_visible(frame) for frame in (5, 6, 7)] == [True, True, False]
+    assert found.shape("seam").is_visible(7)
+    assert any("thin" in line and "taper" in line for line in losses)
+    assert any("aspect" in line for line in losses)
