@@ -17,16 +17,18 @@ from rotopaint_ai.cli.shared import (
     add_size_arguments,
     add_work_arguments,
     exit_code,
+    fill_named,
     n_threads,
     one_thread_per_frame,
     print_warnings,
     say,
     size_given,
     split_range,
+    text_given,
 )
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.frames import n_frames
-from rotopaint_ai.jobs import BEGINS_ANEW
+from rotopaint_ai.jobs import BEGINS_ANEW, warning
 from rotopaint_ai.watch import watch_work
 
 if TYPE_CHECKING:
@@ -48,12 +50,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="shapes.roto.json, or another shape format; optional with --mattes or --project",
     )
-    parser.add_argument("--out", required=True, metavar="DIR", help="clean plates are written to DIR/clean")
     parser.add_argument(
-        "--method", type=fills.current, choices=fills.names(), default=fills.DEFAULT, help="how seams are painted out"
+        "--out", type=text_given, required=True, metavar="DIR", help="clean plates are written to DIR/clean"
     )
     parser.add_argument(
-        "--model", metavar="PACK", help="model pack whose learned fill and hold-out are used (default: the shipped one)"
+        "--method", type=fill_named, choices=fills.names(), default=fills.DEFAULT, help="how seams are painted out"
+    )
+    parser.add_argument(
+        "--model",
+        type=text_given,
+        metavar="PACK",
+        help="model pack whose learned fill and hold-out are used (default: the shipped one)",
     )
     parser.add_argument(
         "--mattes",
@@ -114,13 +121,18 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _paint_plate(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> PaintedFrames:
+    from rotopaint_ai.pipeline.overrides import read_inputs
     from rotopaint_ai.pipeline.paint_job import paint_clean
+    from rotopaint_ai.pipeline.save_to_project import compare_plate
 
     job = _clean_job(arguments, plate, project)
+    other = None if project is None else compare_plate(read_inputs(Path(arguments.project)), arguments.project, plate)
     threads = n_threads(arguments.threads)
     # until here an interrupt ends the program at once, because an input file may be a blocking pipe
     with watch_work(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
         tell = sink if project is None else project.sink(sink, arguments.frames)
+        if other is not None:
+            tell(warning(other))
         painted = paint_clean(plate, job, threads=threads, sink=tell, cancel=cancel)
     if project is not None and _is_by_project_alone(arguments):
         project.end(painted.done)

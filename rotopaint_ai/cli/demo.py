@@ -8,12 +8,15 @@ from pathlib import Path
 from rotopaint_ai.cli import OK
 from rotopaint_ai.cli.panel import load_window
 from rotopaint_ai.cli.run import add_line_arguments, do, split_names
+from rotopaint_ai.cli.shared import text_given
 from rotopaint_ai.jobs import RunJob
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to the parser."""
-    parser.add_argument("--out", default="rotopaint_demo", metavar="DIR", help="output folder (./rotopaint_demo)")
+    parser.add_argument(
+        "--out", type=text_given, default="rotopaint_demo", metavar="DIR", help="output folder (./rotopaint_demo)"
+    )
     parser.add_argument("--panel", action="store_true", help="open the result in the panel afterwards")
     add_line_arguments(parser)
 

@@ -15,6 +15,7 @@ from rotopaint_ai.cli.shared import (
     print_warnings,
     say,
     size_given,
+    text_given,
 )
 from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import BEGINS_ANEW
@@ -24,7 +25,7 @@ from rotopaint_ai.watch import watch_work
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to the parser."""
     parser.add_argument("shapes", metavar="SHAPES", help="shapes.roto.json, or another shape format")
-    parser.add_argument("--out", required=True, metavar="DIR", help="mattes are written to DIR/matte")
+    parser.add_argument("--out", type=text_given, required=True, metavar="DIR", help="mattes are written to DIR/matte")
     parser.add_argument("--frames", metavar="A-B,C", help="draw only these frames")
     add_size_arguments(parser)
     add_overwrite(parser)
@@ -51,6 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
             sink=sink,
             cancel=cancel,
             overwrite=arguments.overwrite,
+            source=Path(arguments.shapes),
         )
     if not arguments.events:
         say(f"mattes of {n_frames(len(painted.done))} written to {Path(arguments.out) / 'matte'}")

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import get_args
 
 from rotopaint_ai import fills
-from rotopaint_ai.cli.shared import add_overwrite, add_plate_arguments, one_thread_per_frame, say, split_range
+from rotopaint_ai.cli.shared import (
+    add_overwrite,
+    add_plate_arguments,
+    fill_named,
+    one_thread_per_frame,
+    say,
+    split_range,
+    text_given,
+)
 from rotopaint_ai.frames import n_frames
 from rotopaint_ai.jobs import Device, RunJob
 from rotopaint_ai.watch import watch_work
@@ -30,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X,Y,W,H",
         help="box around the face in plate pixels; repeat as FRAME:X,Y,W,H; 'auto' proposes one",
     )
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder for everything that is written")
+    parser.add_argument(
+        "--out", type=text_given, required=True, metavar="DIR", help="folder for everything that is written"
+    )
     add_line_arguments(parser)
     parser.add_argument("--no-clean", action="store_true", help="write no clean plates")
     parser.add_argument("--patch", action="store_true", help="also write the paint as premultiplied RGBA to DIR/patch")
@@ -55,7 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_line_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that `run` and `demo` share."""
-    parser.add_argument("--model", metavar="PACK", help="model pack: a folder or the name of an installed one")
+    parser.add_argument(
+        "--model", type=text_given, metavar="PACK", help="model pack: a folder or the name of an installed one"
+    )
     parser.add_argument(
         "--export",
         default="nuke",
@@ -63,7 +75,7 @@ def add_line_arguments(parser: argparse.ArgumentParser) -> None:
         help="exchange files beside shapes.roto.json: " + ", ".join(_written_formats()),
     )
     parser.add_argument(
-        "--method", type=fills.current, choices=fills.names(), default=fills.DEFAULT, help="how seams are painted out"
+        "--method", type=fill_named, choices=fills.names(), default=fills.DEFAULT, help="how seams are painted out"
     )
     parser.add_argument("--device", choices=get_args(Device), default="auto", help="device on which the models run")
     parser.add_argument(

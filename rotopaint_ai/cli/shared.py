@@ -9,6 +9,7 @@ import sys
 from collections.abc import Collection, Iterable
 from typing import TextIO
 
+from rotopaint_ai import fills
 from rotopaint_ai.errors import UsageError, in_one_line
 from rotopaint_ai.jobs import check_threads, n_cores
 
@@ -21,12 +22,32 @@ def add_work_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--events", action="store_true", help="print one JSON object per line (docs/events.md)")
 
 
+def text_given(text: str) -> str:
+    """Type of an argument that names a file, a folder or a pack: an unset variable of a shell is no name.
+
+    Raises: argparse.ArgumentTypeError for an empty text.
+    """
+    if not text.strip():
+        raise argparse.ArgumentTypeError("is empty; is a variable unset?")
+    return text
+
+
+def fill_named(text: str) -> str:
+    """Type of `--method`: the current name of a fill; a removed one is replaced, with a line on stderr."""
+    current = fills.current(text)
+    if current != text:
+        say(f"--method {text}: was removed, {current} paints instead", sys.stderr)
+    return current
+
+
 _NUKE_RANGE = re.compile(r"(?P<pattern>.*\S)\s+(?P<frames>-?\d+(-\d+)?)", re.DOTALL)
 
 
 def add_plate_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for the plate and its frames."""
-    parser.add_argument("plates", metavar="PLATES", help="pattern (plate.####.exr), folder, one image or movie")
+    parser.add_argument(
+        "plates", type=text_given, metavar="PLATES", help="pattern (plate.####.exr), folder, one image or movie"
+    )
     parser.add_argument("--frames", metavar="A-B,C", help="use only these frames")
     parser.add_argument(
         "--colourspace",

@@ -14,7 +14,7 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rotopaint_ai.cli.shared import require_training
+from rotopaint_ai.cli.shared import require_training, text_given
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import BEGINS_ANEW, Cancel, Event, Sink, warning
 from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DATASET",
         help="folders made by 'rotopaint mine' or the stage; with --recipe shot, a project",
     )
-    parser.add_argument("--out", required=True, metavar="PACK", help="folder of the new pack")
+    parser.add_argument("--out", type=text_given, required=True, metavar="PACK", help="folder of the new pack")
     parser.add_argument("--recipe", metavar="FILE.yaml", help="a recipe file, or the name of a shipped recipe")
     parser.add_argument(
         "--set", action="append", default=[], metavar="key=value", help="change a field of the recipe; may be repeated"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -89,11 +90,14 @@ def paint_mattes(
     sink: Sink,
     cancel: Cancel,
     overwrite: bool = False,
+    source: Path | None = None,
 ) -> PaintedFrames:
     """Write `matte/<shape>.<frame>.exr` and `matte/all.<frame>.exr` for the frames asked for, or all of a document.
 
-    Before the first key and after the last a shape holds, as in Nuke; a warning names such frames.
-    Raises: UsageError for an invalid text of frames; DocumentError for a document without shapes; CancelledError.
+    Before the first key and after the last a shape holds, as in Nuke; a warning names such frames. `source`: the
+    document's file; mattes of another file in `out` are replaced only with `overwrite`.
+    Raises: UsageError for an invalid text of frames, and for a folder of other shapes; DocumentError for a document
+    without shapes; CancelledError.
     """
     if not document.shapes:
         raise DocumentError(f"{name}: has no shapes, so there is no matte to write; draw one first")
@@ -104,7 +108,8 @@ def paint_mattes(
     names = [
         Files("matte", each, ".exr", frozenset(chosen)) for each in (*layer_names(_shape_names_of(document)), "all")
     ]
-    claim = FolderClaim(out, names, size=(document.width, document.height), overwrite=overwrite)
+    job = None if source is None else {"shapes": _seen_from(out, source)}
+    claim = FolderClaim(out, names, job=job, size=(document.width, document.height), overwrite=overwrite)
 
     def work(frame: int) -> None:
         write_mattes(out, draw_mattes(document.shapes, frame, format), frame, format)
@@ -113,6 +118,14 @@ def paint_mattes(
         return _for_each_frame(
             chosen, work, name=name, out=out, files=names, threads=threads, sink=sink, cancel=cancel, absent={}
         )
+
+
+def _seen_from(out: Path, source: Path) -> str:
+    """The path of a file as seen from a folder, so that both can be moved; absolute where they share no disk."""
+    try:
+        return os.path.relpath(source.resolve(), out.resolve())
+    except ValueError:
+        return str(source.resolve())
 
 
 def _shape_names_of(document: RotoDocument) -> list[str]:

@@ -66,7 +66,7 @@ def write_clean(path: Path, frame: Frame, rgb: Array, changed: Array, *, at: tup
 def _write_patched(target: Path, frame: Frame, native: NativeSource, patch: Patch) -> None:
     picture = native.picture
     if picture.header.is_lossy:
-        stills.write_decoded(target, picture, patch)
+        stills.write_decoded(target, picture, patch, frame.path)
     elif native.kind is PlateKind.EXR:
         exr.write(target, _unchanged(frame, native), picture, patch)
     elif native.kind in (PlateKind.DPX, PlateKind.CINEON):

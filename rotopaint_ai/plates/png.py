@@ -72,6 +72,11 @@ def profile_chunk(profile: bytes) -> bytes:
     return _png_chunk(b"iCCP", b"profile\0\0" + zlib.compress(profile))
 
 
+def exif_chunk(exif: bytes) -> bytes:
+    """An eXIf chunk; `exif` begins with the byte order."""
+    return _png_chunk(b"eXIf", exif)
+
+
 def video_chunk() -> bytes:
     """A cICP chunk for decoded movies: BT.709 primaries and curve, full-range RGB."""
     return _png_chunk(b"cICP", bytes((1, 1, 0, 1)))

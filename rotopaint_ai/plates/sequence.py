@@ -140,16 +140,22 @@ def _pattern_listing(path: Path) -> Listing | None:
     matches = list(_PLACEHOLDER.finditer(path.name))
     if not matches:
         return _match_star(path)
+    readings = [_matching_files(path, match) for match in matches]  # a name may hold a # of its own
+    fitting = [listing for listing in readings if listing.paths]
+    if len(fitting) == 1:
+        return fitting[0]
     if len(matches) > 1:
         raise UsageError(f"{path.name}: more than one place for a frame number; wanted one, such as plate.####.exr")
-    match = matches[0]
-    prefix, rest = path.name[: match.start()], path.name[match.end() :]
-    padding = _pattern_padding(match)
+    raise UsageError(f"{path}: no file matches this pattern; check the folder, the name and the number of digits")
+
+
+def _matching_files(path: Path, place: re.Match[str]) -> Listing:
+    """The files whose frame numbers stand at `place` of the pattern; perhaps none."""
+    prefix, rest = path.name[: place.start()], path.name[place.end() :]
+    padding = _pattern_padding(place)
     wanted = re.compile(re.escape(prefix) + r"(-?\d{1,9})" + re.escape(rest))
     found = {m[1]: file for file in _sorted_files(path.parent) if (m := wanted.fullmatch(file.name))}
     kept = {int(text): file for text, file in found.items() if _has_padding(text, padding)}
-    if not kept:
-        raise UsageError(f"{path}: no file matches this pattern; check the folder, the name and the number of digits")
     return Listing(path.parent, prefix, rest, padding, kept)
 
 

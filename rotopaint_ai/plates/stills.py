@@ -163,9 +163,10 @@ def _snap_codes(codes: Array, detail: StillDetail) -> Array:
     return spread.astype(codes.dtype)
 
 
-def write_decoded(target: Path, picture: Picture, patch: Patch) -> None:
+def write_decoded(target: Path, picture: Picture, patch: Patch, source: Path | None) -> None:
     """Write the colour codes of a plate that cannot be written in its own format: PNG, or float EXR for float codes.
 
+    A PNG has the EXIF data of a JPEG `source`, its orientation too: pixels are as they are stored in both.
     Raises: PlateError for codes that neither format can hold.
     """
     codes, aspect = picture.codes.copy(), picture.header.pixel_aspect
@@ -178,7 +179,29 @@ def write_decoded(target: Path, picture: Picture, patch: Patch) -> None:
         exr_writer.write(target, planes, data_at=at, display=display, pixel_aspect=aspect)
         return
     chunks = [png.pixel_aspect_chunk(aspect)] if aspect != 1.0 else []
+    exif = b"" if source is None else _exif_of_jpeg(source)
+    chunks += [png.exif_chunk(exif)] if exif else []
     png.write(target, codes, before=_colour_chunks(picture) + chunks, after=[])
+
+
+_EXIF = b"Exif\0\0"
+_MOST_HEAD = 1 << 20  # bytes of a JPEG in which its EXIF data are looked for
+
+
+def _exif_of_jpeg(path: Path) -> bytes:
+    """The EXIF data of a JPEG file, without their name; empty where it has none. Source: EXIF 2.32, section 4.7.2."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(_MOST_HEAD)
+    except OSError:
+        return b""
+    at = 2
+    while head[:2] == b"\xff\xd8" and at + 4 <= len(head) and head[at] == 0xFF and head[at + 1] not in (0xD9, 0xDA):
+        length = int.from_bytes(head[at + 2 : at + 4], "big")
+        if head[at + 1] == 0xE1 and head.startswith(_EXIF, at + 4) and at + 2 + length <= len(head):
+            return head[at + 4 + len(_EXIF) : at + 2 + length]
+        at += 2 + max(length, 2)
+    return b""
 
 
 def _colour_chunks(picture: Picture) -> list[bytes]:

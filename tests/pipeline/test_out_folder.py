@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.cli import main
+from rotopaint_ai.cli.shared import fill_named
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Cancel, Event, RunJob
@@ -364,3 +365,25 @@ def test_a_run_of_one_image_is_one_frame(
     assert [path.name for path in (tmp_path / "out/clean").iterdir()] == [one.name]
     assert roto_json.read(tmp_path / "out/shapes.roto.json").first_frame == 1003
     assert "warning" not in capsys.readouterr().err
+
+
+def test_mattes_of_another_document_are_not_mixed_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b"):
+        roto_json.write(tmp_path / f"{name}.roto.json", SHAPES)
+    out = str(tmp_path / "out")
+    assert main(["matte", str(tmp_path / "a.roto.json"), "--out", out]) == 0
+    assert main(["matte", str(tmp_path / "a.roto.json"), "--out", out]) == 0
+    assert main(["matte", str(tmp_path / "b.roto.json"), "--frames", "1", "--out", out]) == 2
+    assert "belongs to a job with shapes" in capsys.readouterr().err
+    assert main(["matte", str(tmp_path / "b.roto.json"), "--out", out, "--overwrite"]) == 0
+
+
+@pytest.mark.parametrize("arguments", [["run", "", "--out", "o"], ["matte", "a.roto.json", "--out", " "]])
+def test_an_unset_variable_is_no_name(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert "is a variable unset?" in capsys.readouterr().err
+
+
+def test_a_fill_that_was_removed_is_replaced_with_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [fill_named(name) for name in ("auto", "two-bank", "temporal")] == ["auto", "two-bank", "auto"]
+    assert capsys.readouterr().err == "--method temporal: was removed, auto paints instead\n"

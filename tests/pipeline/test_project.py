@@ -558,7 +558,7 @@ def test_a_clean_that_is_refused_leaves_what_is_noted(
     other = str(tmp_path / "other.1001.png")
     cv2.imwrite(other, np.zeros((8, 8, 3), np.uint8))
     assert clean(other, pack, tmp_path) == 2
-    assert "take the shapes of this plate" in capsys.readouterr().err
+    assert "choose that plate, or another project" in capsys.readouterr().err
     assert stale(tmp_path / "shot.rotopaint") == []
 
 

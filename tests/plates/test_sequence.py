@@ -119,3 +119,10 @@ def test_a_link_that_leads_to_itself_is_a_missing_frame(tmp_path: Path) -> None:
     _touch(tmp_path, "plate.1001.exr", "plate.1003.exr")
     (tmp_path / "plate.1002.exr").symlink_to("plate.1002.exr")
     assert find(tmp_path / "plate.####.exr").missing == (1002,)
+
+
+def test_a_name_may_hold_a_hash_of_its_own(tmp_path: Path) -> None:
+    _touch(tmp_path, "take #2.1001.png", "take #2.1002.png")
+    assert find(tmp_path / "take #2.####.png").frames == (1001, 1002)
+    with pytest.raises(UsageError, match="more than one place"):
+        find(tmp_path / "take #2.####.exr")

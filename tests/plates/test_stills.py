@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import cv2
 import numpy as np
 import OpenImageIO
 import pytest
@@ -284,3 +285,17 @@ def _spec(tmp_path: Path, **attributes: float) -> Any:
     for name, value in attributes.items():
         spec.attribute(name, value)
     return spec
+
+
+def test_the_png_of_a_jpeg_keeps_its_exif_data(tmp_path: Path) -> None:
+    """Above all the orientation: viewers that turn the plate have to turn the clean plate, too."""
+    exif = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0"  # orientation 6
+    cv2.imwrite(str(tmp_path / "a.jpg"), (picture(48, 32, 3) * 255).astype(np.uint8))
+    data = (tmp_path / "a.jpg").read_bytes()
+    body = b"Exif\0\0" + exif
+    (tmp_path / "a.jpg").write_bytes(data[:2] + b"\xff\xe1" + (len(body) + 2).to_bytes(2, "big") + body + data[2:])
+    _clean(tmp_path / "a.jpg", tmp_path / "a.png")
+    assert _png_chunk(b"eXIf", exif) in (tmp_path / "a.png").read_bytes()
+    (tmp_path / "a.jpg").write_bytes(data)
+    _clean(tmp_path / "a.jpg", tmp_path / "b.png")
+    assert b"eXIf" not in (tmp_path / "b.png").read_bytes()
