@@ -6,11 +6,12 @@ library only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from rotopaint_ai.project.face_groups import with_face_grouped
-from rotopaint_ai.project.state import SeamSettings, State, WidthProfile
+from rotopaint_ai.project.state import Mark, SeamSettings, State, WidthProfile
 from rotopaint_ai.shapes.group_moves import apply_groups
 from rotopaint_ai.shapes.manual_keys import LandmarkRow, frames_corrected, with_manual_keys, without_manual_edits
 from rotopaint_ai.shapes.merge import merge, only_frames
@@ -53,7 +54,32 @@ def merge_run(
     if before.document is not None:
         new = with_manual_keys(new, before.document, before.aside)
     document, predicted = with_seam_settings(new, before.seams), _among(before.predicted, from_models, asked)
-    return with_face_grouped(replace(before, document=document, predicted=predicted))
+    marks = before.marks if before.document is None else _standing_marks(before.marks, before.document, document)
+    return with_face_grouped(replace(before, document=document, predicted=predicted, marks=marks))
+
+
+SEEN_PX = 0.1  # a frame whose curves move by less counts as not moved
+
+
+def _standing_marks(marks: Mapping[int, Mark], before: RotoDocument, after: RotoDocument) -> dict[int, Mark]:
+    """The marks of frames, without "accepted" where a shape that was accepted has moved since."""
+    earlier = {shape.name: shape.keys for shape in before.shapes}
+    moved = {
+        frame
+        for shape in after.shapes
+        for frame, key in shape.keys.items()
+        if frame in earlier.get(shape.name, {}) and _distance(earlier[shape.name][frame], key) >= SEEN_PX
+    }
+    return {frame: mark for frame, mark in marks.items() if mark != "accepted" or frame not in moved}
+
+
+def _distance(one: Key, other: Key) -> float:
+    """The largest distance of control points in pixels; none where their number differs."""
+    if one.points is other.points:
+        return 0.0
+    if len(one.points) != len(other.points):
+        return math.inf
+    return max((math.hypot(p.x - q.x, p.y - q.y) for p, q in zip(one.points, other.points)), default=0.0)
 
 
 def partial_run_frames(frames: Collection[int], own: RotoDocument | None) -> RunFrames:

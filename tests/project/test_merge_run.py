@@ -16,7 +16,7 @@ from rotopaint_ai.project.merge_run import (
     seam_with_settings,
     with_earlier_predictions,
 )
-from rotopaint_ai.project.state import SeamSettings, State
+from rotopaint_ai.project.state import Mark, SeamSettings, State
 from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape, StrokeWidth
 
@@ -148,3 +148,10 @@ def test_a_hand_set_width_replaces_the_models_and_can_be_reset() -> None:
     wide = seam_with_settings(shape, model, SeamSettings(width_px=8.0))
     assert (wide.width_px, [wide.keys[f].widths for f in (1, 2, 3)]) == (8.0, [(), (), own.widths])
     assert seam_with_settings(wide, model, SeamSettings()) == shape
+
+
+def test_a_run_that_moves_an_accepted_frame_takes_its_mark_off() -> None:
+    near = document({1: key(1.05), 2: key(20), 3: key(30), 4: key(40)}, width=5.0)
+    marks: Mapping[int, Mark] = {1: "accepted", 2: "accepted", 3: "accepted", 4: "needs work"}
+    merged = merge_run(State(document=OLD, predicted=OLD, marks=marks), near, None, predicted=near)
+    assert merged.marks == {1: "accepted", 2: "accepted", 4: "needs work"}  # 2 is a person's key, and stays

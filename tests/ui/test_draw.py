@@ -363,3 +363,37 @@ def test_the_menu_of_shapes_copies_and_deletes_and_keys_ease_by_command(qtbot: Q
     assert session.edits.labels[-1] == "ease keys"
     rows["Delete the shape"].trigger()
     assert names(session) == ["seam", "eye"]
+
+
+def test_another_tool_and_saving_end_a_shape_and_a_single_point_is_left(qtbot: QtBot, shot: Panel) -> None:
+    """As in Nuke: what was drawn is kept, as one step."""
+    session, canvas = shot.session, shot.canvas
+    click(qtbot, canvas, *TRIANGLE)
+    qtbot.keyClick(canvas, K.Key_V)
+    assert len(places(session, "hand_seam_1")) == 3
+    qtbot.keyClick(canvas, K.Key_Z, CTRL)
+    assert names(session) == ["seam", "eye"]
+    qtbot.keyClick(canvas, K.Key_B)
+    click(qtbot, canvas, *TRIANGLE[:2])
+    qtbot.keyClick(canvas, K.Key_S, CTRL)
+    assert len(places(session, "hand_seam_1")) == 2
+    click(qtbot, canvas, (30, 40))
+    qtbot.keyClick(canvas, K.Key_V)
+    assert names(session) == ["seam", "eye", "hand_seam_1"]
+    assert "Left the shape" in shot.status.text.text()
+
+
+def test_a_click_on_the_selected_curve_keeps_it_and_a_drag_there_moves_the_chosen_points(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
+    canvas.tool = "select"
+    before = places(session, "seam")
+    on_curve = ((before[0][0] + before[1][0]) / 2, (before[0][1] + before[1][1]) / 2)
+    click(qtbot, canvas, on_curve)
+    click(qtbot, canvas, on_curve)
+    assert session.selection.shape == "seam"
+    session.select("seam", frozenset(range(len(before))))
+    drag(qtbot, canvas, on_curve, (on_curve[0], on_curve[1] + 6))
+    moved = places(session, "seam")
+    assert [y - was for (_, y), (_, was) in zip(moved, before)] == [pytest.approx(6, abs=0.3)] * len(before)
+    assert len(session.selection.points) == len(before)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QAction, QImage
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -14,6 +14,7 @@ from rotopaint_ui.batch.queue import QueuedShot
 from rotopaint_ui.inspector.shapes_tab import KEYS, NAME
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.panel.review_bar import ReviewBar
+from rotopaint_ui.panel.toolbars import COLUMN_PX, STRIP_PX, ToolStrip
 from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 from rotopaint_ui.settings.preferences import Preferences, default_path, write_preferences
 from rotopaint_ui.standalone.app import MainWindow
@@ -301,3 +302,19 @@ def test_labels_of_the_review_row_leave_room_for_the_reason(qtbot: QtBot, window
             labelled.append(width)
             assert bar.reason.width() >= bar.reason.sizeHint().width(), width
     assert labelled
+
+
+@pytest.mark.parametrize("height", [*range(430, 900, 14)])
+def test_the_tools_find_their_columns_at_any_height_and_once(qtbot: QtBot, height: int) -> None:
+    """A second column changes the width, which had been answered with the first again, for ever."""
+    strip = ToolStrip([[QAction(f"{row} {n}") for n in range(5)] for row in range(5)])
+    qtbot.addWidget(strip)
+    n_placed: list[int] = []
+    place = strip._place
+    strip._place = lambda n_columns: (n_placed.append(n_columns), place(n_columns))[1]  # type: ignore[method-assign,func-returns-value]
+    strip.resize(60, 1000)
+    strip.show()
+    strip.resize(60, height)
+    qtbot.wait(5)
+    assert len(n_placed) <= 6
+    assert strip.width() == STRIP_PX + (strip._n_columns - 1) * COLUMN_PX

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from PySide6.QtCore import Qt
@@ -453,3 +454,40 @@ def test_a_frame_that_needed_work_is_worked_on_by_a_correction(qtbot: QtBot, sho
     drawn = replace(session.document, shapes=(*session.document.shapes, own))
     session.edits.push("draw matte", replace(session.state, document=drawn))
     assert session.state.marks[1002] == "needs work"
+
+
+def test_what_a_person_accepted_or_locked_is_not_moved_by_corrections_of_others(
+    loop: ReviewLoop, session: ShotSession, said: list[str]
+) -> None:
+    correct(session, 1001)
+    before = session.state.document
+    session.review.mark([1003], "accepted")
+    session.corrections.refit()
+    assert before is not None
+    assert session.state.document is not None
+    moved = keys_moved_between(before, session.state.document).by_frame
+    assert 1003 not in moved
+    assert 1005 in moved
+    session.lock("seam", True)
+    before = session.state.document
+    loop.refit()
+    assert session.state.document is not None
+    assert not keys_moved_between(before, session.state.document).by_frame
+    assert said[-1] == "Refit shot: every key already fits, none was moved"
+    assert loop._asked is None
+
+
+def test_a_landmark_does_not_move_a_locked_shape(session: ShotSession) -> None:
+    replies: list[ShapesReply] = []
+    session.corrections.live = SimpleNamespace(drag=lambda question, reply: replies.append(reply))  # type: ignore[assignment]
+    document = session.state.document
+    assert document is not None
+    shapes = {name: tuple(p._replace(x=p.x + 3) for p in document.shape(name).at(1001)) for name in ("seam", "eye")}
+    session.lock("seam", True)
+    session.edits.begin("move landmark")
+    session.corrections.move_landmarks(1001, {0: (33.0, 22.0)})
+    replies.pop()(shapes)
+    now = session.state.document
+    assert now is not None
+    assert now.shape("seam").at(1001) == document.shape("seam").at(1001)
+    assert now.shape("eye").at(1001) == shapes["eye"]

@@ -135,6 +135,8 @@ class ShapesTab(QWidget):
             kind = "closed" if shape.closed else "open"
             about = f"{shape.name}: {list_of(shape)}, {kind}, {shape.n_points} points"
             item.setToolTip(NAME, f"{about}; a double click or F2 renames it")
+            item.setToolTip(EYE, "Shown in the viewer; mattes, paint and exports keep a hidden shape")
+            item.setToolTip(LOCK, "Locked: neither the mouse nor Spread, Refit, Teach or a landmark moves the shape")
             for column in (ERROR, KEYS):
                 item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
             self._rows[shape.name] = item

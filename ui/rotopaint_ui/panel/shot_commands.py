@@ -341,6 +341,7 @@ class ShotCommands:
     def save(self) -> None:
         """Save the shapes now; later changes are compared with this version."""
         session = self._services.session
+        self._widgets.canvas.end_drawing()
         self._services.autosave.save()
         session.keep_version()
         project, shapes = session.project, session.shapes_file

@@ -403,6 +403,7 @@ class ToolStrip(QScrollArea):
         self._grid.setContentsMargins(3, 6, 3, 6)
         self._grid.setHorizontalSpacing(0)
         self._n_columns = 0
+        self._fitted_px = 0  # height that the buttons were last fitted to
         self._place(1)
         self.setWidget(inside)
         self.setWidgetResizable(True)
@@ -411,8 +412,14 @@ class ToolStrip(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Make the buttons as large as the room allows, within limits."""
+        """Make the buttons as large as the room allows, within limits.
+
+        A second column changes the width, which is one more such event; only another height is fitted to again.
+        """
         super().resizeEvent(event)
+        if event.size().height() == self._fitted_px:
+            return
+        self._fitted_px = event.size().height()
         if not self._fits_in(1):
             self._fits_in(2)
 

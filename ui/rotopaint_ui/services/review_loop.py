@@ -43,6 +43,7 @@ class ReviewLoop:
         self._own: SpreadReach | None = None  # as the artist has dragged it
         self._asked: tuple[str, RotoDocument] | None = None
         self._moved_in: RotoDocument | None = None
+        session.corrections.ended = self._end_answer
 
     def refresh(self) -> None:
         """Update after a change of the session."""
@@ -240,6 +241,12 @@ class ReviewLoop:
         if document is not before:
             self._asked = None
             self._say(self.show_moved(before, document).text(label.capitalize()))
+
+    def _end_answer(self, has_come: bool) -> None:
+        """After an answer that `_look_at_answer` has not reported, because it changes nothing, or there is none."""
+        asked, self._asked = self._asked, None
+        if asked is not None and has_come:
+            self._say(keys_moved_between(asked[1], asked[1]).text(asked[0].capitalize()))
 
     def show_moved(self, before: RotoDocument, after: RotoDocument) -> KeyDiff:
         """Show on the timeline which keys have moved, and keep the shapes before that to compare with."""

@@ -39,7 +39,7 @@ _BEGINS = {
     RUN: "Starting the engine",
     CLEAN: "Painting the seams",
     MATTES: "Drawing mattes",
-    RIG: "Taking the rig off, from other frames where they show what it hides",
+    RIG: "Removing the rig, from other frames where they show what it hides",
 }
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from rotopaint_ai.errors import RotopaintError
+from rotopaint_ai.project.merge_run import SEEN_PX
 from rotopaint_ai.project.state import Mark, State
 from rotopaint_ai.shapes.landmarks_follow import with_landmarks
 from rotopaint_ai.shapes.manual_keys import manual_keys, with_model_keys
@@ -33,7 +34,6 @@ _BEGINS = {
     TEACH: "looking at every pose again, from your corrections",
     LEARN: "a model for this character from the corrected poses, two minutes or less; go on meanwhile",
 }
-SEEN_PX = 0.1  # a frame whose curves move by less counts as not moved
 REST_MS = 150  # interval of checks whether the drag has ended
 
 
@@ -277,7 +277,7 @@ class Teacher(QObject):
             )
             return
         alike = shape_kinds(asked.document) & shape_kinds(before.document)
-        keys = {name: taught.keys[name] for name, _, _ in alike if name in taught.keys}
+        keys = session.free_keys({name: taught.keys[name] for name, _, _ in alike if name in taught.keys})
         document = with_landmarks(before.document, with_model_keys(before.document, keys))
         marked: dict[int, Mark] = {frame: mark for frame, mark in before.marks.items() if frame not in self._marked}
         doubtful = {frame for frames in taught.doubtful.values() for frame in frames} - set(marked)

@@ -20,7 +20,8 @@ from rotopaint_ui.session.edit_stack import EditStack
 
 Place = tuple[float, float]
 ShapesReply = Callable[[Mapping[str, Points] | None], None]  # None: the engine is not there
-KeysReply = Callable[[Mapping[str, Mapping[int, Key]] | None], None]
+KeysOfShapes = Mapping[str, Mapping[int, Key]]
+KeysReply = Callable[[KeysOfShapes | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,9 @@ class LiveAnswers(Protocol):
 class CorrectionEdits:
     """Carries corrections out on the edits of a session.
 
-    `hold_of` gives the frames of a frame's hold, `corrected` the frames that people have corrected; `refuses` says
-    whether nothing may be changed, `flush` waits until every step is on disk.
+    `hold_of` gives the frames of a frame's hold, `corrected` the frames that people have corrected, `free` those of
+    some keys that may be moved, `locked` the shapes that may not; `refuses` says whether nothing may be changed,
+    `flush` waits until every step is on disk.
     """
 
     def __init__(
@@ -56,12 +58,16 @@ class CorrectionEdits:
         *,
         hold_of: Callable[[int], range],
         corrected: Callable[[], Collection[int]],
+        free: Callable[[KeysOfShapes], KeysOfShapes],
+        locked: Callable[[], Collection[str]],
         say: Callable[[str], None],
         refuses: Callable[[], bool],
         flush: Callable[[], None],
     ) -> None:
         self.live: LiveAnswers | None = None
         self._edits, self._hold_of, self._corrected = edits, hold_of, corrected
+        self._free, self._locked = free, locked
+        self.ended: Callable[[bool], None] = lambda changed: None  # told when a spread or refit has been answered
         self._say, self._refuses, self._flush = say, refuses, flush
         self._asked: LandmarkDrag | None = None  # what the engine is working on
         self._is_ending = False
@@ -119,8 +125,10 @@ class CorrectionEdits:
             self._asked = None
         document = edits.state.document
         if shapes and document is not None:
+            held = self._hold_of(question.frame)
             for name, points in shapes.items():
-                document = _with_new_points(document, name, self._hold_of(question.frame), points)
+                if name not in self._locked():
+                    document = _with_new_points(document, name, held, points)
             edits.preview(replace(edits.state, document=document))
         if is_last and self._is_ending:
             self._is_ending = False
@@ -176,7 +184,7 @@ class CorrectionEdits:
             if keys is None or asked.document is None or edits.state is not asked:
                 self._say("Corrections were not carried on over the run; Refit shot does it")
                 return
-            carried = carried_keys(keys, first, frames, asked.predicted or asked.document)
+            carried = self._free(carried_keys(keys, first, frames, asked.predicted or asked.document))
             document = with_landmarks(asked.document, with_model_keys(asked.document, carried))
             edits.push("carry on corrections", replace(asked, document=document))
             self._carry_next(questions[1:], frames)
@@ -197,13 +205,15 @@ class CorrectionEdits:
     ) -> None:
         edits = self._edits
         if keys is None or asked.document is None:
-            return  # the engine has said why
-        if edits.state is not asked:
+            self.ended(False)  # the engine has said why
+        elif edits.state is not asked:
+            self.ended(False)
             self._say("The shot was changed meanwhile; ask again")
         else:
-            document = with_landmarks(asked.document, with_model_keys(asked.document, keys))
+            document = with_landmarks(asked.document, with_model_keys(asked.document, self._free(keys)))
             spreads = asked.spreads if spread is None else (*_other_spreads(asked.spreads, spread), spread)
             edits.push(label, replace(asked, document=document, spreads=spreads))
+            self.ended(True)
 
 
 def _other_spreads(spreads: tuple[Spread, ...], spread: Spread) -> tuple[Spread, ...]:

@@ -20,7 +20,7 @@ from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes import manual_keys
 from rotopaint_ai.shapes.edit_layers import members
 from rotopaint_ai.shapes.pose_distance import PoseDistances
-from rotopaint_ai.shapes.roto import LandmarkKeys, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import Key, LandmarkKeys, RotoDocument, RotoShape
 from rotopaint_ui.session.brush import Brush
 from rotopaint_ui.session.correction_edits import CorrectionEdits
 from rotopaint_ui.session.edit_stack import EditStack
@@ -90,6 +90,8 @@ class ShotSession:
             self.edits,
             hold_of=self.hold_frames,
             corrected=self.review.corrected_frames,
+            free=self.free_keys,
+            locked=lambda: self.locked,
             say=self.say,
             refuses=self.project.refuses,
             flush=self.flush,
@@ -176,9 +178,18 @@ class ShotSession:
         self.notify()
 
     def lock(self, shape: str, locked: bool) -> None:
-        """Lock a shape, so that it cannot be picked in the viewer."""
+        """Lock a shape, so that it cannot be picked in the viewer, and no correction of others is carried to it."""
         self.locked = self.locked | {shape} if locked else self.locked - {shape}
         self.notify()
+
+    def free_keys(self, keys: Mapping[str, Mapping[int, Key]]) -> dict[str, dict[int, Key]]:
+        """Those of the keys that a machine may set: not of locked shapes, nor on frames that a person has accepted."""
+        marks = self.state.marks
+        return {
+            name: {frame: key for frame, key in row.items() if marks.get(frame) != "accepted"}
+            for name, row in keys.items()
+            if name not in self.locked
+        }
 
     def show_xsheet(self, sheet: Exposures) -> None:
         """Show which printed piece each frame wears; kept with the view of the project."""

@@ -183,7 +183,7 @@ COMMANDS = (
     Command("next_face", "Next face of the shot", "Shot", ("Alt+PgDown",)),
     Command("preview_seam", "Preview the seam on this frame", "Shot", ("Shift+P",), "preview", True),
     Command("clear_touchup", "Take the touch-up off this frame", "Shot"),
-    Command("take_off_rig", "Take the rig off: fill the selected closed shapes (between In and Out)", "Shot"),
+    Command("take_off_rig", "Remove the rig: fill the selected closed shapes (between In and Out)", "Shot"),
     Command("learn", "Learn from this show: train a pack from projects", "Shot"),
     Command("make_clean", "Render the clean plate (between In and Out)", "Shot", ("Ctrl+Shift+Return", "F6")),
     Command("make_all", "Render all frames of the clean plate", "Shot", ("Ctrl+Alt+Shift+Return", "Shift+F6")),

@@ -24,8 +24,9 @@ _END = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 class DrawTool:
     """A click sets a point, a drag pulls its tangents (Ctrl: only the outgoing one); a click on the first point closes.
 
-    Return ends an open shape, Backspace removes the last point, Esc discards the shape. It enters the document only
-    when it is finished. With no unfinished shape, the points of the selected one can be dragged.
+    Return ends an open shape, and so do another tool and saving; Backspace removes the last point, Esc discards
+    the shape. It enters the document only when it is finished. With no unfinished shape, the points of the selected
+    one can be dragged.
     """
 
     def __init__(self, context: EditContext) -> None:
@@ -85,6 +86,13 @@ class DrawTool:
         is_end, self._path, self._pulled = self._pulled == 0 and len(self.points) > 1, None, None
         if is_end:
             self._end_shape(closed=True)
+
+    def leave(self) -> None:
+        """Finish the shape as an open one, because another tool or another shot follows; discard too short a one."""
+        if self._path is None and len(self.points) >= LEAST_POINTS[False]:
+            self._end_shape(closed=False)
+        if self.points:
+            self.cancel()
 
     def cancel(self) -> None:
         """Discard the unfinished shape."""

@@ -42,9 +42,9 @@ class SelectTool(DragTool):
     """Selects and drags shapes, points and tangents.
 
     A click selects a shape or a point; Shift adds or removes one. A rubber band selects the points inside (Shift adds,
-    Ctrl removes), of the selected shape, or else of the shape with most points there. A drag moves the selected points
-    (Shift: along one axis, Ctrl: by a tenth). The opposite tangent turns along (Ctrl: it stays; Shift: it takes the
-    same length). Ctrl+Alt+click adds a point to the curve.
+    Ctrl removes), of the selected shape, or else of the shape with most points there. A drag of one of
+    them, or of the curve, moves the selected points (Shift: along one axis, Ctrl: by a tenth). The opposite tangent
+    turns along (Ctrl: it stays; Shift: it takes the same length). Ctrl+Alt+click adds a point to the curve.
     """
 
     def __init__(self, context: EditContext) -> None:
@@ -69,9 +69,12 @@ class SelectTool(DragTool):
             return
         self._path = DragPath(mouse)
         name = shape_at(self._context, mouse)
-        if name is not None and (mouse.shift or name != self._session.selection.shape):
+        selection = self._session.selection
+        if name is not None and (mouse.shift or name != selection.shape):
             choose_shape(self._context, name, mouse)
             self._path = None
+        elif name is not None and selection.points:
+            self._grip = Grip(min(selection.points), "point")  # the curve moves them as a point of them does
         elif name is None and (locked := shape_at(self._context, mouse, is_locked=True)) is not None:
             self._session.say(f"{self._session.names.of(locked)} is locked: its lock in Shapes opens it")
 
@@ -156,7 +159,9 @@ class SelectTool(DragTool):
         assert self._path is not None
         band = QRectF(self._path.start.point, mouse.point).normalized()
         if max(band.width(), band.height()) < CLICK_PX:
-            session.select(session.selection.shape if session.selection.points else None)
+            own_name = session.selection.shape
+            is_kept = bool(session.selection.points) or shape_at(self._context, mouse) == own_name
+            session.select(own_name if is_kept else None)
             return
         shape = own or self._fullest(band, mouse.view)
         if shape is None:

@@ -66,7 +66,9 @@ def delete_shapes(context: EditContext) -> bool:
     predicted = session.state.predicted
     model = {shape.name for shape in predicted.shapes} if predicted is not None else set()
     if model & set(names):
-        session.say(f"Deleted {_count_names(names)}. Run makes the models' again: to keep one out of sight, hide it")
+        session.say(
+            f"Deleted {_count_names(names)}. Run makes the models' again: Strength 0 in Seam leaves one unpainted"
+        )
     return True
 
 

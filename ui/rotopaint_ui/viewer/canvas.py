@@ -25,6 +25,7 @@ from rotopaint_ui.drawing.render import Overlay, ViewTransform
 from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.clone import CloneTool
+from rotopaint_ui.tools.draw import DrawTool
 from rotopaint_ui.tools.edit_actions import carry_out
 from rotopaint_ui.tools.select_tool import select_under
 from rotopaint_ui.tools.toolbox import TOOLS, EditContext, KeyTool, MouseEvent, ReshapeTool, Tool, crop_at
@@ -71,6 +72,7 @@ class Canvas(QWidget):
         self.before: RotoDocument | None = None
         self._session, self._frames = session, frame_cache
         self._tools: dict[str, Tool] = {name: make(self.context) for name, make in TOOLS.items()}
+        session.leaving.append(self.end_drawing)
         self._tool = "select"
         self._is_held = False  # the left button is down, with the tool
         self._pan: QPointF | None = None
@@ -104,6 +106,7 @@ class Canvas(QWidget):
     def tool(self, name: str) -> None:
         if name == self._tool and self._tools[name].is_busy:
             return  # the tool's key again: continue drawing
+        self.end_drawing()
         self._tools[self._tool].cancel()
         self._session.edits.end_burst()
         self._tool = name
@@ -218,6 +221,12 @@ class Canvas(QWidget):
     def is_held(self) -> bool:
         """Whether the tool is in use: a drag, an unfinished shape, or a rubber band."""
         return self._is_held or self._tools[self._tool].is_busy
+
+    def end_drawing(self) -> None:
+        """Finish a shape that is being drawn, before it would be lost or left out of what is saved."""
+        draw = self._tools["draw"]
+        assert isinstance(draw, DrawTool)
+        draw.leave()
 
     def cancel_gesture(self) -> None:
         """Cancel the current drag."""
