@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.shapes.bezier import Array
 
-Falloff = Literal["linear", "smooth"]
 Bools = NDArray[np.bool_]
 
 FAR = 1e6  # "no edge nearby", in units of a feather
@@ -91,25 +89,21 @@ def _band_part(
     np.minimum.at(out, at, (distance - edge) / soft)
 
 
-def soften(covered: Array, gap: Array, falloff: Falloff, feather_px: float) -> None:
+def soften(covered: Array, gap: Array, feather_px: float) -> None:
     """Raise coverage to the feather's ramp, in place."""
     near = np.abs(gap) < FAR
-    covered[near] = np.maximum(covered[near], ramp(gap[near], falloff, 0.5 / max(feather_px, 1e-6)))
+    covered[near] = np.maximum(covered[near], ramp(gap[near], 0.5 / max(feather_px, 1e-6)))
 
 
-def ramp(gap: Array, falloff: Falloff, half_pixel: float | Array) -> Array:
+def ramp(gap: Array, half_pixel: float | Array) -> Array:
     """Matte value by distance outside the edge (1 = end of the feather), averaged over a pixel across the edge.
 
     `half_pixel` is half a pixel in the units of `gap`.
     """
-    return (_ramp_sum(gap + half_pixel, falloff) - _ramp_sum(gap - half_pixel, falloff)) / (2 * half_pixel)
+    return (_ramp_sum(gap + half_pixel) - _ramp_sum(gap - half_pixel)) / (2 * half_pixel)
 
 
-def _ramp_sum(u: Array, falloff: Falloff) -> Array:
-    """Integral from 0 to u of the ramp: 1 below 0, 1 - u (or its smooth step) between 0 and 1, 0 above."""
+def _ramp_sum(u: Array) -> Array:
+    """Integral from 0 to u of the ramp: 1 below 0, 1 - u between 0 and 1, 0 above."""
     inside = np.clip(u, 0.0, 1.0)
-    if falloff == "linear":
-        ramp = inside - inside * inside / 2
-    else:
-        ramp = inside - inside**3 + inside**4 / 2  # integral of 1 - (3 u^2 - 2 u^3)
-    return np.minimum(u, 0.0) + ramp
+    return np.minimum(u, 0.0) + (inside - inside * inside / 2)

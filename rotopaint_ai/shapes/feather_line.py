@@ -12,7 +12,7 @@ import numpy as np
 
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.bezier import Array
-from rotopaint_ai.shapes.feather import FAR, Bools, Falloff, ramp, split_by_budget
+from rotopaint_ai.shapes.feather import FAR, Bools, ramp, split_by_budget
 
 Window = tuple[int, int, int, int]
 
@@ -32,7 +32,7 @@ def ribbon(points: Array, line: Array, grow_px: float, flatness_px: float) -> tu
     return edge, end + _normals(edge) * grow_px if grow_px else end
 
 
-def soften_edge(covered: Array, edge: Array, end: Array, window: Window, falloff: Falloff) -> Array:
+def soften_edge(covered: Array, edge: Array, end: Array, window: Window) -> Array:
     """Coverage (h, w) of a closed curve with the ramp to its feather line, from its coverage without feather.
 
     `edge`, `end`: (N, 2) samples of a `ribbon`; the window is x0, y0, x1, y1.
@@ -42,8 +42,8 @@ def soften_edge(covered: Array, edge: Array, end: Array, window: Window, falloff
     out_gap, out_half, in_gap, in_half = (plane for pair in pairs for plane in pair)
     rising, falling = out_gap < FAR, in_gap < FAR
     covered = covered.copy()
-    covered[rising] = np.maximum(covered[rising], ramp(out_gap[rising], falloff, out_half[rising]))
-    covered[falling] = np.minimum(covered[falling], 1.0 - ramp(in_gap[falling], falloff, in_half[falling]))
+    covered[rising] = np.maximum(covered[rising], ramp(out_gap[rising], out_half[rising]))
+    covered[falling] = np.minimum(covered[falling], 1.0 - ramp(in_gap[falling], in_half[falling]))
     return covered
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.shapes import bezier, feather_line
 from rotopaint_ai.shapes.bezier import Array
-from rotopaint_ai.shapes.feather import FAR, Bools, Falloff, feather_gap, soft_places, soften
+from rotopaint_ai.shapes.feather import FAR, Bools, feather_gap, soft_places, soften
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Points, RotoShape, Widths
 
 Caps = Literal["round", "butt"]
@@ -163,7 +163,6 @@ def rasterise_closed(
     height: int,
     *,
     feather_px: float = 0.0,
-    falloff: Falloff = "linear",
 ) -> Region:
     """Coverage of a closed Bezier shape (P, 6); `feather_px` adds a ramp outside its edge that ends at that distance.
 
@@ -181,7 +180,7 @@ def rasterise_closed(
         zero, reach = np.zeros(len(chain)), np.full(len(chain), feather_px)
         gap = feather_gap(chain, zero, reach, frame, soft_places(covered, feather_px))
         gap[covered > 0.5] *= -1.0
-        soften(covered, gap, falloff, feather_px)
+        soften(covered, gap, feather_px)
     return _region_of(frame, covered)
 
 
@@ -192,7 +191,6 @@ def rasterise_feathered(
     height: int,
     *,
     feather_px: float = 0.0,
-    falloff: Falloff = "linear",
 ) -> Region:
     """Coverage of a closed Bezier shape (P, 6) with a feather line.
 
@@ -206,7 +204,7 @@ def rasterise_feathered(
     frame = _pixel_frame([line, end], width, height, 1.0) if len(line) > 2 else None
     if frame is None:
         return EMPTY
-    return _region_of(frame, feather_line.soften_edge(_polygon_window([line], *frame), edge, end, frame, falloff))
+    return _region_of(frame, feather_line.soften_edge(_polygon_window([line], *frame), edge, end, frame))
 
 
 def _band_flatness(feather_px: float) -> float:
@@ -232,7 +230,6 @@ def rasterise_open(
     width_px: float,
     taper: tuple[float, float] = (0.0, 0.0),
     feather_px: float = 0.0,
-    falloff: Falloff = "linear",
     caps: Caps = "round",
 ) -> Region:
     """Coverage of a stroke along an open Bezier curve (P, 6).
@@ -256,7 +253,7 @@ def rasterise_open(
         )  # one percent of the ramp: strokes are many and their chains long
         coarse = _tapered_centre_line(bezier.as_array(points), taper, flatness_px) or line
         wanted = soft_places(covered, feather_px)
-        soften(covered, _stroke_band(*coarse, width_px / 2.0, feather_px, frame, caps, wanted), falloff, feather_px)
+        soften(covered, _stroke_band(*coarse, width_px / 2.0, feather_px, frame, caps, wanted), feather_px)
     return _region_of(frame, covered)
 
 
@@ -267,7 +264,6 @@ def rasterise_profile(
     height: int,
     *,
     taper: tuple[float, float] = (0.0, 0.0),
-    falloff: Falloff = "linear",
     caps: Caps = "round",
 ) -> Region:
     """Coverage of a stroke along an open Bezier curve (P, 6) with a width at each control point.
@@ -288,7 +284,7 @@ def rasterise_profile(
     widest = float(feather.max())
     if widest > 0.0:
         gap = feather_gap(chain, half, np.maximum(feather, _LEAST_FEATHER_PX), frame, soft_places(covered, widest))
-        soften(covered, gap, falloff, widest)
+        soften(covered, gap, widest)
     return _region_of(frame, covered)
 
 
@@ -473,7 +469,7 @@ def _do_overlap(a: Region, b: Region) -> bool:
 # --- shapes of a document ---------------------------------------------------------------------------------------------
 
 
-def matte(shape: RotoShape, frame: float, width: int, height: int, *, falloff: Falloff = "linear") -> Region:
+def matte(shape: RotoShape, frame: float, width: int, height: int) -> Region:
     """A shape's matte at a frame; empty for hidden shapes and shapes without keys.
 
     An open shape without a width is drawn DEFAULT_WIDTH_PX wide.
@@ -483,11 +479,11 @@ def matte(shape: RotoShape, frame: float, width: int, height: int, *, falloff: F
     points = shape.at(frame)
     feather, widths = (shape.feather_at(frame), ()) if shape.closed else ((), shape.widths_at(frame))
     if feather:
-        return rasterise_feathered(points, feather, width, height, feather_px=shape.feather_px, falloff=falloff)
+        return rasterise_feathered(points, feather, width, height, feather_px=shape.feather_px)
     if widths:
-        return rasterise_profile(points, widths, width, height, taper=shape.taper, falloff=falloff)
+        return rasterise_profile(points, widths, width, height, taper=shape.taper)
     if shape.closed:
-        return rasterise_closed(points, width, height, feather_px=shape.feather_px, falloff=falloff)
+        return rasterise_closed(points, width, height, feather_px=shape.feather_px)
     return rasterise_open(
         points,
         width,
@@ -495,7 +491,6 @@ def matte(shape: RotoShape, frame: float, width: int, height: int, *, falloff: F
         width_px=DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px,
         taper=shape.taper,
         feather_px=shape.feather_px,
-        falloff=falloff,
     )
 
 
