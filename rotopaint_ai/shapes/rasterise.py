@@ -14,17 +14,15 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.shapes import bezier, feather_line
 from rotopaint_ai.shapes.bezier import Array
-from rotopaint_ai.shapes.feather import FAR, Bools, feather_gap, soft_places, soften
+from rotopaint_ai.shapes.feather import feather_gap, soft_places, soften
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Points, RotoShape, Widths
 
-Caps = Literal["round", "butt"]
 Matte = NDArray[np.float32]
 
 FLATNESS_PX = 0.001
@@ -230,13 +228,12 @@ def rasterise_open(
     width_px: float,
     taper: tuple[float, float] = (0.0, 0.0),
     feather_px: float = 0.0,
-    caps: Caps = "round",
 ) -> Region:
     """Coverage of a stroke along an open Bezier curve (P, 6).
 
     `width_px`: full width. `taper`: share of the length over which each end narrows linearly to zero, feather included.
-    Ends without taper are round (half a width beyond the end point) or butt. Overlaps count once. The area is exact
-    where the curve's radius exceeds half the width; elsewhere the union of pieces is their maximum per pixel.
+    Ends without taper are round (half a width beyond the end point). Overlaps count once. The area is exact where
+    the curve's radius exceeds half the width; elsewhere the union of pieces is their maximum per pixel.
     """
     line = _tapered_centre_line(bezier.as_array(points), taper, FLATNESS_PX)
     if line is None or width_px <= 0.0:
@@ -246,14 +243,13 @@ def rasterise_open(
     frame = _pixel_frame([chain], width, height, width_px / 2.0 + feather_px)
     if frame is None:
         return EMPTY
-    covered = _stroke_area(chain, half, frame, caps)
+    covered = _stroke_area(chain, half, frame)
     if feather_px > 0.0:
-        flatness_px = max(
-            FLATNESS_PX, 0.01 * feather_px
-        )  # one percent of the ramp: strokes are many and their chains long
-        coarse = _tapered_centre_line(bezier.as_array(points), taper, flatness_px) or line
+        flatness_px = max(FLATNESS_PX, 0.01 * feather_px)  # 1 % of the ramp: strokes are many and their chains long
+        chain, share = _tapered_centre_line(bezier.as_array(points), taper, flatness_px) or line
         wanted = soft_places(covered, feather_px)
-        soften(covered, _stroke_band(*coarse, width_px / 2.0, feather_px, frame, caps, wanted), feather_px)
+        gap = feather_gap(chain, share * (width_px / 2.0), share * feather_px, frame, wanted)
+        soften(covered, gap, feather_px)
     return _region_of(frame, covered)
 
 
@@ -264,7 +260,6 @@ def rasterise_profile(
     height: int,
     *,
     taper: tuple[float, float] = (0.0, 0.0),
-    caps: Caps = "round",
 ) -> Region:
     """Coverage of a stroke along an open Bezier curve (P, 6) with a width at each control point.
 
@@ -280,7 +275,7 @@ def rasterise_profile(
     frame = _pixel_frame([chain], width, height, float((half + feather).max()))
     if frame is None:
         return EMPTY
-    covered = _stroke_area(chain, half, frame, caps)
+    covered = _stroke_area(chain, half, frame)
     widest = float(feather.max())
     if widest > 0.0:
         gap = feather_gap(chain, half, np.maximum(feather, _LEAST_FEATHER_PX), frame, soft_places(covered, widest))
@@ -324,18 +319,10 @@ def _tapered_centre_line(points: Array, taper: tuple[float, float], flatness_px:
     return line, np.clip(share, 0.0, 1.0)
 
 
-def _stroke_area(chain: Array, half: Array, frame: tuple[int, int, int, int], caps: Caps) -> Array:
+def _stroke_area(chain: Array, half: Array, frame: tuple[int, int, int, int]) -> Array:
     """Exact area of the outlines of the stroke's simple pieces, combined by maximum."""
     pieces = _simple_pieces(chain, half)
-    outlines = [
-        _stroke_outline(
-            chain[begin : end + 1],
-            half[begin : end + 1],
-            caps if begin == 0 else "round",
-            caps if end == len(chain) - 1 else "round",
-        )
-        for begin, end in pieces
-    ]
+    outlines = [_stroke_outline(chain[begin : end + 1], half[begin : end + 1]) for begin, end in pieces]
     if len(outlines) == 1:
         return _polygon_window(outlines, *frame)
     covered = np.zeros((frame[3] - frame[1], frame[2] - frame[0]))
@@ -399,8 +386,8 @@ def _simple_pieces(chain: Array, half: Array) -> list[tuple[int, int]]:
     return list(pairwise(breaks))
 
 
-def _stroke_outline(chain: Array, half: Array, cap_start: Caps, cap_end: Caps) -> Array:
-    """Outline (M, 2) of a stroke along a polyline: one side forwards, the other backwards, caps at the ends."""
+def _stroke_outline(chain: Array, half: Array) -> Array:
+    """Outline (M, 2) of a stroke along a polyline: one side forwards, the other backwards, half circles at the ends."""
     direction = _directions(chain)
     joint = np.vstack((direction[:1], direction[:-1] + direction[1:], direction[-1:]))
     joint /= np.maximum(np.hypot(joint[:, 0], joint[:, 1]), 1e-300)[:, None]
@@ -409,42 +396,22 @@ def _stroke_outline(chain: Array, half: Array, cap_start: Caps, cap_end: Caps) -
     return np.vstack(
         (
             chain + side,
-            _half_circle(chain[-1], side[-1], cap_end),
+            _half_circle(chain[-1], side[-1]),
             (chain - side)[::-1],
-            _half_circle(chain[0], -side[0], cap_start),
+            _half_circle(chain[0], -side[0]),
         )
     )
 
 
-def _half_circle(centre: Array, side: Array, cap: Caps) -> Array:
-    """Vertices of the half circle from centre + side to centre - side, without its ends; none for a butt end."""
+def _half_circle(centre: Array, side: Array) -> Array:
+    """Vertices of the half circle from centre + side to centre - side, without its ends; none for a pointed end."""
     radius = float(np.hypot(*side))
-    if cap == "butt" or radius < 1e-3:
+    if radius < 1e-3:
         return np.zeros((0, 2))
     n = max(4, math.ceil(math.pi / math.sqrt(8.0 * FLATNESS_PX / radius)))
     angle = -np.pi * np.arange(1, n) / n
     c, s = np.cos(angle), np.sin(angle)
     return np.asarray(centre + np.stack((c * side[0] - s * side[1], s * side[0] + c * side[1]), axis=1))
-
-
-def _stroke_band(
-    chain: Array,
-    share: Array,
-    half_px: float,
-    feather_px: float,
-    frame: tuple[int, int, int, int],
-    caps: Caps,
-    wanted: Bools,
-) -> Array:
-    """Distance outside the stroke's edge in units of the local feather; FAR beyond butt ends."""
-    gap = feather_gap(chain, share * half_px, share * feather_px, frame, wanted)
-    if caps == "butt":
-        rows, columns = np.mgrid[frame[1] : frame[3], frame[0] : frame[2]] + 0.5
-        for end, inward in ((chain[0], chain[1] - chain[0]), (chain[-1], chain[-2] - chain[-1])):
-            beyond = (columns - end[0]) * inward[0] + (rows - end[1]) * inward[1] < 0
-            near = (columns - end[0]) ** 2 + (rows - end[1]) ** 2 < (half_px + feather_px + 1.0) ** 2
-            gap[beyond & near] = FAR
-    return gap
 
 
 def subtract_mattes(region: Region, away: Iterable[Region]) -> Region:
