@@ -1,54 +1,13 @@
-"""Errors of predicted landmarks.
+"""Measures of landmarks: size of the face, noise over time, rank correlation of errors.
 
-F frames, L landmarks, C components x then y; `counted_FL` is False for hidden and unknown landmarks.
+F frames, L landmarks, C components x then y.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from rotopaint_ai.landmarks.track import Array, Flags
-
-
-@dataclass(frozen=True, slots=True)
-class LandmarkError:
-    """Distances of counted landmarks in pixels: mean, median, 95th percentile, and how many were counted."""
-
-    mean_px: float
-    median_px: float
-    p95_px: float
-    n_counted: int
-
-
-def distances_FL(predicted_FLC: Array, truth_FLC: Array) -> Array:
-    """Euclidean distance of each landmark, pixels."""
-    return np.asarray(np.linalg.norm(predicted_FLC - truth_FLC, axis=-1))
-
-
-def landmark_error(predicted_FLC: Array, truth_FLC: Array, counted_FL: Flags) -> LandmarkError:
-    """Distances over all counted landmarks of all frames; NaN where none is counted."""
-    counted = distances_FL(predicted_FLC, truth_FLC)[counted_FL]
-    if counted.size == 0:
-        return LandmarkError(float("nan"), float("nan"), float("nan"), 0)
-    return LandmarkError(
-        float(counted.mean()), float(np.median(counted)), float(np.percentile(counted, 95)), int(counted.size)
-    )
-
-
-def nme(predicted_FLC: Array, truth_FLC: Array, counted_FL: Flags, normaliser_F: Array) -> float:
-    """Mean over frames of a frame's mean distance over its normaliser (as a share, not in percent).
-
-    Name the result by its normaliser: `nme_interocular`, `nme_face_size`. Frames without a counted landmark or with a
-    normaliser of 0 or less are left out; NaN if none remains.
-    """
-    count = counted_FL.sum(axis=1)
-    usable = (count > 0) & (normaliser_F > 0)
-    if not usable.any():
-        return float("nan")
-    total = np.where(counted_FL, distances_FL(predicted_FLC, truth_FLC), 0.0).sum(axis=1)
-    return float((total[usable] / count[usable] / normaliser_F[usable]).mean())
+from rotopaint_ai.landmarks.track import Array
 
 
 def face_size_F(points_FLC: Array) -> Array:

@@ -1,18 +1,17 @@
-"""The landmark track: position, expected error and provenance of every landmark in every frame.
+"""The landmarks of a frame: position, expected error and provenance of each.
 
-F frames, L landmarks, C components x then y. Plate space, pixels.
+L landmarks, C components x then y. Plate space, pixels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from rotopaint_ai.crops import Crop
-from rotopaint_ai.errors import UsageError
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -57,44 +56,3 @@ class FrameLandmarks:
         hand = self.hand_L.copy()
         at[rows], errors[rows], visible[rows], hand[rows] = [points[row] for row in rows], 0.0, 1.0, True
         return replace(self, points_LC=at, expected_error_px_L=errors, visible_L=visible, hand_L=hand)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LandmarkTrack:
-    """Landmarks of a shot by frame number, in the order of `names`."""
-
-    names: tuple[str, ...]
-    frames: Mapping[int, FrameLandmarks] = field(default_factory=dict)
-
-    def row(self, name: str) -> int:
-        """The row of a landmark. Raises UsageError for an unknown name."""
-        if name not in self.names:
-            raise UsageError(f"landmark '{name}': not in this track; wanted one of {', '.join(self.names)}")
-        return self.names.index(name)
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """Frame numbers in ascending order: row f of every array below."""
-        return tuple(sorted(self.frames))
-
-    @property
-    def points_FLC(self) -> Array:
-        """Positions of all frames."""
-        rows = [self.frames[frame].points_LC for frame in self.numbers]
-        return np.stack(rows) if rows else np.zeros((0, len(self.names), 2))
-
-    @property
-    def lost(self) -> dict[int, str]:
-        """Frames where the face was lost, with the reason."""
-        return {frame: reason for frame in self.numbers if (reason := self.frames[frame].lost) is not None}
-
-    def with_frame(self, landmarks: FrameLandmarks) -> LandmarkTrack:
-        """The same track with one frame set or replaced."""
-        return replace(self, frames={**self.frames, landmarks.frame: landmarks})
-
-    def with_hand(self, frame: int, points: Mapping[str, tuple[float, float]]) -> LandmarkTrack:
-        """The same track with landmarks of a frame placed by a person. Raises UsageError for unknown names or
-        frames."""
-        if frame not in self.frames:
-            raise UsageError(f"frame {frame}: not in this track; run it first")
-        return self.with_frame(self.frames[frame].with_hand({self.row(name): at for name, at in points.items()}))
