@@ -32,7 +32,6 @@ from rotopaint_ai.plates import exr_writer
 from rotopaint_ai.shapes.rasterise import mattes_of
 from rotopaint_ai.shapes.roto import RotoDocument
 
-SUFFIX: Final = ".crypto.exr"
 LAYER: Final = "CryptoShape"
 KEEPS: Final[frozenset[Feature]] = frozenset(
     ("feather", "width", "taper", "visibility", "names", "aspect", "range", "size")

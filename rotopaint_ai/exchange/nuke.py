@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import nuke_metadata, nuke_reader, nuke_rebuild, nuke_script, nuke_writer
+from rotopaint_ai.exchange import nuke_metadata, nuke_reader, nuke_rebuild, nuke_writer
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.limits import check_file
 from rotopaint_ai.exchange.linear_keys import eased_frames
@@ -25,7 +25,6 @@ from rotopaint_ai.files import replacing
 from rotopaint_ai.shapes.bake import line_at
 from rotopaint_ai.shapes.roto import Points, RotoDocument, RotoShape
 
-SUFFIX: Final = ".nk"
 NOT_KEPT: Final[frozenset[Feature]] = frozenset(("taper", "roles", "sources", "landmarks", "fps", "names"))
 LIMIT_PX: Final = 0.02  # goal G8
 
@@ -210,11 +209,3 @@ def update_layer(curves: str, document: RotoDocument, *, layer: str) -> str:
     place = next((i for i, child in enumerate(tree.root.children) if child.name == name), 0)
     root = replace(tree.root, children=(*kept[:place], *ours, *kept[place:]))
     return serialise(CurvesTree(tree.version, tree.flags, root))
-
-
-def curves_of(text: str, name: str | None = None) -> str:
-    """The `curves` value of the first Roto or RotoPaint node, or of the one called `name`. Raises DocumentError."""
-    for node in nuke_script.nodes(text):
-        if node.kind in nuke_reader.NODE_KINDS and name in (None, node.name) and node.text("curves"):
-            return node.text("curves")
-    raise DocumentError(f"script: holds no Roto node {'' if name is None else repr(name)} with shapes")

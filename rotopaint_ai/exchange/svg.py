@@ -23,7 +23,6 @@ from rotopaint_ai.exchange.parsing import ReadResult, SizeConflictError
 from rotopaint_ai.files import write_text
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, Points, RotoDocument, RotoShape
 
-SUFFIX: Final = ".svg"
 LOSSES: Final = (
     "every frame is a drawing of its own: keys and holds between frames are not written",
     "landmarks, sources of keys and frame rate are not written",

@@ -322,11 +322,6 @@ def evaluate(features: Array, table: RelightTable) -> Array:
     return np.asarray(x)
 
 
-def colours(field_TCS: Array, at: Array) -> Array:
-    """Samples (C, N) of a field at flat indices."""
-    return np.stack([np.take(np.ascontiguousarray(field_TCS[:, c]), at) for c in range(3)])
-
-
 def _mean(field_TCS: Array) -> Array:
     out: Array = field_TCS[:, 0] + field_TCS[:, 1]
     out += field_TCS[:, 2]

@@ -152,60 +152,6 @@ def length(points: NDArray[np.floating], closed: bool) -> float:
     return float((speed @ weights).sum() / 2)
 
 
-def area(points: NDArray[np.floating]) -> float:
-    """Signed area inside a closed curve in square pixels, exact; positive where it runs clockwise on screen."""
-    cubics = segments(points, True)
-    nodes, weights = np.polynomial.legendre.leggauss(3)  # the integrand has degree 5
-    t = (nodes + 1) / 2
-    p, d = evaluate(cubics, t), derivative(cubics, t)
-    return float(((p[..., 0] * d[..., 1] - p[..., 1] * d[..., 0]) @ weights).sum() / 4)
-
-
-def bounds(points: NDArray[np.floating], closed: bool) -> tuple[float, float, float, float]:
-    """Exact extent of the curve: x0, y0, x1, y1. Raises ValueError without points."""
-    p = as_array(points)
-    if not len(p):
-        raise ValueError("a curve without points has no bounds")
-    cubics = segments(p, closed)
-    found = [p[:, :2]]
-    for axis in range(2):
-        c = cubics[:, :, axis]
-        a = -c[:, 0] + 3 * c[:, 1] - 3 * c[:, 2] + c[:, 3]
-        b = 2 * (c[:, 0] - 2 * c[:, 1] + c[:, 2])
-        for roots in _quadratic_roots(a, b, c[:, 1] - c[:, 0]):
-            found.append(evaluate(cubics, np.clip(np.nan_to_num(roots), 0, 1)[:, None])[:, 0])
-    everything = np.vstack(found)
-    (x0, y0), (x1, y1) = everything.min(axis=0), everything.max(axis=0)
-    return float(x0), float(y0), float(x1), float(y1)
-
-
-def _quadratic_roots(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
-    """Real roots of a t^2 + b t + c, elementwise; some finite value where there is none."""
-    with np.errstate(all="ignore"):
-        q = -0.5 * (b + np.copysign(np.sqrt(np.maximum(b * b - 4 * a * c, 0)), b))
-        return np.where(np.isfinite(q / a), q / a, 0.0), np.where(np.isfinite(c / q), c / q, 0.0)
-
-
-def split_cubic(cubic: Array, t: float) -> tuple[Array, Array]:
-    """Split a cubic (4, 2) at t by de Casteljau's algorithm."""
-    ab, bc, cd = (cubic[i] + (cubic[i + 1] - cubic[i]) * t for i in range(3))
-    abc, bcd = ab + (bc - ab) * t, bc + (cd - bc) * t
-    middle = abc + (bcd - abc) * t
-    return np.stack((cubic[0], ab, abc, middle)), np.stack((middle, bcd, cd, cubic[3]))
-
-
-def insert(points: NDArray[np.floating], closed: bool, segment: int, t: float) -> Array:
-    """The same curve with one more control point, at parameter t of a segment. The first point stays first."""
-    p = as_array(points)
-    left, right = split_cubic(segments(p, closed)[segment], t)
-    after = (segment + 1) % len(p)
-    out = p.copy()
-    out[segment, 4:6] = left[1] - left[0]
-    out[after, 2:4] = right[2] - right[3]
-    new = np.concatenate((left[3], left[2] - left[3], right[1] - right[0]))
-    return np.insert(out, segment + 1, new, axis=0)
-
-
 def reverse(points: NDArray[np.floating], closed: bool) -> Array:
     """The reversed curve. A closed one keeps its first point."""
     p = as_array(points)[::-1][:, [0, 1, 4, 5, 2, 3]]

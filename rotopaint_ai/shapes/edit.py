@@ -12,7 +12,6 @@ from itertools import pairwise
 from operator import attrgetter
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.shapes import edit_transform
 from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import (
     ControlPoint,
@@ -123,15 +122,6 @@ def set_key(
     return replace_shape(document, name, merge_keys(shape, {frame: key_of(shape, frame, tuple(points), source, kind)}))
 
 
-def delete_key(document: RotoDocument, name: str, frame: int) -> RotoDocument:
-    """The document without a shape's key at a frame."""
-    shape = shape_of(document, name)
-    if frame not in shape.keys:
-        raise DocumentError(f"shape '{name}': has no key at frame {frame}")
-    left = {f: key for f, key in shape.keys.items() if f != frame}
-    return replace_shape(document, name, shape.with_keys(drop_stale_slopes(shape, left)))
-
-
 def shift_frames(document: RotoDocument, by: int) -> RotoDocument:
     """The whole document shifted by `by` frames."""
     landmarks = replace(
@@ -179,19 +169,6 @@ def move_points(
     for index, (dx, dy) in offsets.items():
         points[index] = _offset_point(points[_index(shape, index)], dx, dy)
     return set_key(document, name, frame, tuple(points), source=source)
-
-
-def reshape(
-    document: RotoDocument,
-    name: str,
-    frame: int,
-    centre: tuple[float, float],
-    offset: tuple[float, float],
-    radius_px: float,
-) -> RotoDocument:
-    """The document with a shape pushed at a frame, see `edit_transform.push_points`."""
-    points = edit_transform.push_points(points_of(shape_of(document, name), frame), centre, offset, radius_px)
-    return set_key(document, name, frame, points)
 
 
 def place_landmark(document: RotoDocument, frame: int, landmark: str, x: float, y: float) -> RotoDocument:

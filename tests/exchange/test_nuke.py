@@ -206,6 +206,11 @@ def script(
     )
 
 
+def curves_of(text: str) -> str:
+    """The curves of a script's first Roto node that has any."""
+    return next(curves for node in nuke_script.nodes(text) if (curves := node.text("curves")))
+
+
 def square_block(corners: str = "{10 20} {30 20} {30 60}") -> str:
     return "{p " + " ".join(f"{{0 0}} {corner} {{0 0}}" for corner in corners.replace("} {", "}|{").split("|")) + "}"
 
@@ -276,7 +281,7 @@ def test_curves_by_the_rules_of_their_keys(curve: str, wanted: dict[int, float])
     shape = nuke_reader.read_text(text).document.shapes[0]
     for frame, value in wanted.items():
         assert shape.at(frame)[0].x == pytest.approx(value, abs=0.1)
-        assert nuke_curves.parse_curves(nuke.curves_of(text)).root.children[0].outline.points[1].values[0].at(  # type: ignore[union-attr]
+        assert nuke_curves.parse_curves(curves_of(text)).root.children[0].outline.points[1].values[0].at(  # type: ignore[union-attr]
             frame
         ) == pytest.approx(value, abs=1e-6)
 
@@ -285,7 +290,7 @@ def test_shared_times_runs_and_constants() -> None:
     block = (
         "{px {1 2 3 4} {0 0} {{{5 -} {x 2 7} {8 0 1 0 1}} {{x 4 20}}} {0 0} {0 0} {{30} 20} {0 0} {0 0} {30 60} {0 0}}"
     )
-    tree = nuke_curves.parse_curves(nuke.curves_of(script(block)))
+    tree = nuke_curves.parse_curves(curves_of(script(block)))
     x, y = tree.root.children[0].outline.points[1].values  # type: ignore[union-attr]
     assert [(key.time, key.value, key.step) for key in x.keys] == [
         (1, 5, False),

@@ -12,6 +12,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 from . import nuke_oracle as oracle
 from . import shots
+from .test_nuke import curves_of
 
 FIRST, LAST, HEIGHT = 1001, 1014, 540
 
@@ -54,7 +55,7 @@ def test_our_own_reader_gives_the_document_back_and_a_second_trip_changes_nothin
     assert shown.faults == ()
     again = nuke_reader.read_text(nuke.dumps(found)).document
     assert again == found
-    tree = nuke_curves.parse_curves(nuke.curves_of(nuke.dumps(meant)))
+    tree = nuke_curves.parse_curves(curves_of(nuke.dumps(meant)))
     assert nuke_curves.parse_curves(nuke_text.serialise(tree)) == tree
 
 

@@ -199,16 +199,3 @@ def test_wherever_a_script_is_cut_short_it_is_read_or_refused_in_one_line() -> N
     lines = [line for line in reported if line is not None]
     assert not any("\n" in line for line in lines)
     assert len(lines) > 0.8 * len(reported)
-
-
-def test_curves_come_from_the_named_node_or_the_first_with_curves() -> None:
-    text = (
-        "Blur {\n curves {none}\n name A\n}\nRoto {\n name Bare\n}\n"
-        + node("A")
-        + node("B", kind="RotoPaint", shape="T")
-    )
-    for name, shape in ((None, "S"), ("A", "S"), ("B", "T")):
-        assert f"{{curvegroup {shape}" in nuke.curves_of(text, name)
-    for missing in ("Bare", "C"):
-        with pytest.raises(DocumentError, match=f"no Roto node '{missing}'"):
-            nuke.curves_of(text, missing)

@@ -14,6 +14,8 @@ from rotopaint_ai.exchange.nuke_tree import NukeShape
 from rotopaint_ai.exchange.nuke_words import nest, unfold
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
+from .test_nuke import curves_of
+
 ENTRIES = [
     "{{{1 2} {3 4}} 5}",
     "{{a osw 2} {1 2} {1 -}}",
@@ -105,6 +107,6 @@ def test_a_long_shot_s_text_is_made_and_read_in_little_memory() -> None:
     """Building all keys and words of a shape at once took 13.7 and 13.8 times the text."""
     document = _long(400)
     text = nuke.dumps(document)
-    curves = nuke.curves_of(text)
+    curves = curves_of(text)
     assert _peak(lambda: nuke.dumps(document)) < 6 * len(text)
     assert _peak(lambda: nuke_curves.parse_curves(curves)) < 13 * len(text)

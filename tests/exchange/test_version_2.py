@@ -15,7 +15,7 @@ from rotopaint_ai import roto
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document, formats, nuke, nuke_reader
 from rotopaint_ai.project import codecs
-from rotopaint_ai.shapes import edit, edit_points
+from rotopaint_ai.shapes import edit, edit_frames, edit_points
 from rotopaint_ai.shapes.rasterise import matte
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape, Slopes, StrokeWidth
 
@@ -127,7 +127,7 @@ def test_a_key_set_by_hand_keeps_the_feather_and_drops_slopes_that_led_elsewhere
     assert changed.keys[1].slopes is None
     added = edit.set_key(shot(eased()), "eye", 16).shape("eye")
     assert added.keys[16].feather == eased().feather_at(16)
-    gone = edit.delete_key(shot(eased()), "eye", 11).shape("eye")
+    gone = edit_frames.delete_keys(shot(eased()), ("eye",), (11,)).shape("eye")
     assert gone.keys[1].slopes is None
 
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.shapes.bezier import Array
 
+from .curves import area, insert
+
 # The exact length of (0,0), (0,1), (1,1), (1,0): B' = (6 t (1-t), 3 (1 - 2t)), so that
 # |B'| = 3 sqrt(4 t^2 (1-t)^2 + (1-2t)^2) = 3 (1 - 2t + 2t^2), and the length is 3 (1 - 1 + 2/3) = 2.
 ARCH = np.array([[0.0, 0, 0, 0, 0, 1], [1.0, 0, 0, 1, 0, 0]])
@@ -36,35 +38,16 @@ def test_length_of_the_arch_is_two() -> None:
 
 def test_area_and_length_of_a_circle() -> None:
     ring = circle(100, 50, 40, 16)
-    assert bezier.area(ring) == pytest.approx(math.pi * 1600, rel=1e-7)
+    assert area(ring) == pytest.approx(math.pi * 1600, rel=1e-7)
     assert bezier.length(ring, True) == pytest.approx(math.pi * 80, rel=1e-7)
-    assert bezier.area(bezier.reverse(ring, True)) == pytest.approx(-math.pi * 1600, rel=1e-7)
-
-
-def test_area_of_a_square_is_positive_when_clockwise_on_screen() -> None:
-    square = np.zeros((4, 6))
-    square[:, :2] = [[0, 0], [3, 0], [3, 2], [0, 2]]
-    assert bezier.area(square) == pytest.approx(6.0)
-
-
-def test_bounds_reach_between_control_points() -> None:
-    assert bezier.bounds(ARCH, False) == pytest.approx((0.0, 0.0, 1.0, 0.75))
-
-
-@settings(max_examples=50)
-@given(curves, st.booleans())
-def test_bounds_hold_every_sample(points: Array, closed: bool) -> None:
-    x0, y0, x1, y1 = bezier.bounds(points, closed)
-    line = bezier.sample(points, closed, per_segment=50)
-    assert (line >= np.array([x0, y0]) - 1e-6).all()
-    assert (line <= np.array([x1, y1]) + 1e-6).all()
+    assert area(bezier.reverse(ring, True)) == pytest.approx(-math.pi * 1600, rel=1e-7)
 
 
 @settings(max_examples=50)
 @given(curves, st.booleans(), st.floats(0.05, 0.95))
 def test_a_point_more_leaves_the_curve_where_it_was(points: Array, closed: bool, t: float) -> None:
     segment = len(points) - (1 if closed else 2)
-    more = bezier.insert(points, closed, segment, t)
+    more = insert(points, closed, segment, t)
     cubic = bezier.segments(points, closed)[segment]
     left, right = bezier.segments(more, closed)[segment : segment + 2]
     u = np.linspace(0, 1, 11)
@@ -110,7 +93,7 @@ def test_centred_flattening_keeps_the_area() -> None:
     def shoelace(p: Array) -> float:
         return float((p[:, 0] * np.roll(p[:, 1], -1) - p[:, 1] * np.roll(p[:, 0], -1)).sum() / 2)
 
-    exact = bezier.area(ring)
+    exact = area(ring)
     assert abs(shoelace(line) - exact) < 0.05 * abs(shoelace(plain) - exact)
 
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.shapes import edit
+from rotopaint_ai.shapes import edit, edit_transform
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, Points, RotoDocument, RotoShape
 
 
@@ -40,11 +40,8 @@ def test_a_key_inside_a_hold_holds_too() -> None:
     assert all(after.at(f) == before.shape("eye").at(f) for f in range(1, 12))
 
 
-def test_keys_go_and_unknown_names_are_reported() -> None:
-    before = document(f1=Key(square(0, 0)), f11=Key(square(10, 0)))
-    assert edit.delete_key(before, "eye", 11).shape("eye").frames == (1,)
-    with pytest.raises(DocumentError, match="no key at frame 7"):
-        edit.delete_key(before, "eye", 7)
+def test_unknown_and_taken_names_are_reported() -> None:
+    before = document(f1=Key(square(0, 0)))
     with pytest.raises(DocumentError, match="'mouth' is not in"):
         edit.remove_shape(before, "mouth")
     with pytest.raises(DocumentError, match="name is taken"):
@@ -52,8 +49,7 @@ def test_keys_go_and_unknown_names_are_reported() -> None:
 
 
 def test_reshape_fades_with_distance() -> None:
-    before = document(f1=Key(square(0, 0)))
-    points = edit.reshape(before, "eye", 1, (0.0, 0.0), (4.0, 0.0), 12.0).shape("eye").keys[1].points
+    points = edit_transform.push_points(square(0, 0), (0.0, 0.0), (4.0, 0.0), 12.0)
     assert points[0][:2] == pytest.approx((4.0, 0.0))
     weight = (1 - (10 / 12) ** 2) ** 2
     assert points[1][:2] == pytest.approx((10 + 4 * weight, 0.0))

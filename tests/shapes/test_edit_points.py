@@ -13,6 +13,8 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.shapes import bezier, edit_points, edit_tangents, edit_transform
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
 
+from .curves import insert
+
 KAPPA = 4 / 3 * (math.sqrt(2) - 1)  # handle length of a quarter of a circle of radius 1
 
 
@@ -41,7 +43,7 @@ def test_a_point_more_changes_no_curve_at_keys_or_between(segment: int, t: float
     after = edit_points.add_point(document(f1=circle(10), f11=circle(30, 7, -4)), "eye", segment, t).shape("eye")
     old, new = bezier.as_array(before.at(frame)), bezier.as_array(after.at(frame))
     assert len(new) == 5
-    assert np.allclose(new, bezier.insert(old, True, segment, t))
+    assert np.allclose(new, insert(old, True, segment, t))
 
 
 def test_a_place_that_is_not_on_the_shape_is_reported() -> None:
@@ -58,7 +60,7 @@ def test_a_point_taken_away_again_leaves_the_curve_it_was_put_on() -> None:
 
 
 def test_deleting_follows_the_curve_better_than_leaving_the_tangents_alone() -> None:
-    ring = bezier.as_points(bezier.insert(bezier.as_array(circle(50)), True, 0, 0.5))
+    ring = bezier.as_points(insert(bezier.as_array(circle(50)), True, 0, 0.5))
     fitted = edit_points.delete_points(document(f1=ring), "eye", {1}).shape("eye").keys[1].points
     bare = tuple(point for index, point in enumerate(ring) if index != 1)
     there = bezier.as_array(ring)
@@ -69,7 +71,7 @@ def test_deleting_follows_the_curve_better_than_leaving_the_tangents_alone() -> 
 def test_deleting_across_the_seam_of_a_closed_shape_and_several_at_once() -> None:
     ring = bezier.as_array(circle(50))
     for segment in (3, 1, 0):
-        ring = bezier.insert(ring, True, segment, 0.5)
+        ring = insert(ring, True, segment, 0.5)
     shape = edit_points.delete_points(document(f1=bezier.as_points(ring)), "eye", {1, 3, 6}).shape("eye")
     assert bezier.curve_distance(ring, bezier.as_array(shape.keys[1].points), True)[1] < 0.05
 

@@ -21,6 +21,8 @@ from rotopaint_ai.shapes.bezier import Array
 from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 
+from .curves import area
+
 W, H = 64, 48
 
 
@@ -80,7 +82,7 @@ def test_curved_shape_against_exact_coverage_along_its_edge() -> None:
     error = np.abs(got - truth)
     assert error[edge].mean() < 1e-4
     assert error.max() < 2e-3
-    assert got.sum() == pytest.approx(bezier.area(ring), rel=1e-5)
+    assert got.sum() == pytest.approx(area(ring), rel=1e-5)
 
 
 def test_large_circle_has_its_area() -> None:
