@@ -8,7 +8,7 @@ reported as lost is a fault of the product.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -369,8 +369,16 @@ def renew_table(text: str) -> str:
     return f"{head}{BEGIN}\n\n{matrix_table(measure_survival())}\n{END}{rest.split(END, 1)[1]}"
 
 
-if __name__ == "__main__":
-    for page in sys.argv[1:]:
-        write_text(Path(page), renew_table(Path(page).read_text(encoding="utf-8")))
-    if not sys.argv[1:]:
+def main() -> None:
+    """Renew the table in pages, or print it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pages", nargs="*", type=Path, metavar="PAGE", help="without a page the table is printed")
+    pages = parser.parse_args().pages
+    for page in pages:
+        write_text(page, renew_table(page.read_text(encoding="utf-8")))
+    if not pages:
         print(matrix_table(measure_survival()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,12 +1,13 @@
 """Figures of the code base by commit, for `docs/research/house.md`.
 
-    python -m benchmarks.house [REV ...]    # HEAD where none is named
+    python -m benchmarks.house [REV ...]
 
 Counts are of Python files of the product (`rotopaint_ai`, `ui`, `plugin`) unless a row says otherwise.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -76,8 +77,11 @@ def _words(folder: Path) -> int:
     )
 
 
-def main(revisions: list[str]) -> None:
+def main() -> None:
     """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("revisions", nargs="*", default=["HEAD"], metavar="REV", help="default: HEAD")
+    revisions = parser.parse_args().revisions
     found = []
     for revision in revisions:
         with tempfile.TemporaryDirectory(prefix="house-") as folder:
@@ -95,4 +99,4 @@ def main(revisions: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["HEAD"])
+    main()

@@ -12,6 +12,7 @@ click or a key did not do what the guide says.
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -403,7 +404,9 @@ class Tour:
 
 def main() -> int:
     """Make the pictures."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/guide")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("docs/guide"), help="default: docs/guide")
+    folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     own = Path(tempfile.mkdtemp(prefix="rotopaint-guide-"))
     os.environ["ROTOPAINT_PREFERENCES"] = str(own / "preferences.json")

@@ -1,6 +1,6 @@
 """Run the notebook of the site in an empty folder, and save the outputs of its cells.
 
-python scripts/notebook.py [FOLDER]     # FOLDER: working folder; shots that exist there are not rendered again
+python scripts/notebook.py [FOLDER]
 
 Writes the outputs into `docs/show_to_pack.ipynb`: printed text, the value of a cell's last line, and the picture. Takes
 some minutes: it renders three shots and trains for five.
@@ -8,12 +8,12 @@ some minutes: it renders three shots and trains for five.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import base64
 import io
 import json
 import os
-import sys
 import tempfile
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -77,14 +77,17 @@ def _without_folder(output: Json, folder: Path) -> Json:
     return found
 
 
-def main(words: list[str]) -> None:
+def main() -> None:
     """Renew the notebook's outputs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", help="working folder; shots that exist there are not rendered again")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(words[0] if words else scratch).resolve()
+        folder = Path(options.folder or scratch).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         made = renewed_notebook(json.loads(NOTEBOOK.read_text(encoding="utf-8")), folder)
         NOTEBOOK.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

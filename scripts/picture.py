@@ -1,6 +1,6 @@
 """Make the README's picture: the sample shot run with the shipped pack, as plate, splines, seam matte, clean plate.
 
-python scripts/picture.py [RUN_DIR]     # RUN_DIR: a finished `rotopaint demo`; without it the demo runs first
+python scripts/picture.py [RUN_DIR]
 
 Writes `docs/demo.png`, an animation of the shot's exposures, and beside it `docs/demo.json`: the frames, and the
 SHA-256 of each file of the pack, which a test compares with the pack that ships.
@@ -8,9 +8,9 @@ SHA-256 of each file of the pack, which a test compares with the pack that ships
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -98,10 +98,19 @@ def write(run: Path) -> None:
     RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
 
 
-def main(words: list[str]) -> int:
+def main() -> int:
     """Make the picture; returns the exit code."""
-    if words:
-        write(Path(words[0]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "run",
+        nargs="?",
+        type=Path,
+        metavar="RUN_DIR",
+        help="a finished `rotopaint demo`; without it the demo runs first",
+    )
+    options = parser.parse_args()
+    if options.run:
+        write(options.run)
         return 0
     with tempfile.TemporaryDirectory() as folder:
         code = rotopaint(["demo", "--out", folder])
@@ -111,4 +120,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(main())
