@@ -61,12 +61,11 @@ RECIPE = (
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Training faces and test faces, and the paths of their COCO files."""
+    """Training faces and test faces, and the COCO file of the former."""
 
     train: tuple[Face, ...]
     test: tuple[Face, ...]
     train_coco: Path
-    test_coco: Path
 
 
 def prepare(sets: Sequence[Path], out: Path, seed: int) -> Sides:
@@ -76,7 +75,7 @@ def prepare(sets: Sequence[Path], out: Path, seed: int) -> Sides:
     learn, test = split_by_group(faces, TEST_SHARE, seed)
     paths = out / "train.coco.json", out / "test.coco.json"
     named = [write_coco(side, path) for side, path in zip((learn, test), paths)]
-    return Sides(tuple(named[0].values()), tuple(named[1].values()), *paths)
+    return Sides(tuple(named[0].values()), tuple(named[1].values()), paths[0])
 
 
 def mine_faces(sides: Sides, out: Path, seed: int) -> Path:

@@ -245,7 +245,6 @@ def _nest(
 
 
 def shape_element(shape: RotoShape, document: RotoDocument, name: str) -> NukeShape:
-    frames = shape.frames
     line = RELATIVE if shape.closed else OPEN_SPLINE | RELATIVE | OPEN
     return NukeShape(
         name,
@@ -254,11 +253,11 @@ def shape_element(shape: RotoShape, document: RotoDocument, name: str) -> NukeSh
         _outline_cubic(shape, document.height, line),
         _feather_cubic(shape, RELATIVE),
         _pivot(shape, document),
-        _shape_attributes(shape, document, frames),
+        _shape_attributes(shape, document),
     )
 
 
-def _shape_attributes(shape: RotoShape, document: RotoDocument, frames: Sequence[int]) -> Attributes:
+def _shape_attributes(shape: RotoShape, document: RotoDocument) -> Attributes:
     attributes: list[tuple[str, NukeCurve]] = []
     visible = visibility(shape, document)
     if visible is not None:

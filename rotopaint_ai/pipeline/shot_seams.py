@@ -110,7 +110,7 @@ def with_shot_seams(plan: Plan, records: Iterable[FrameRecord], sink: Sink, canc
     known = _known_head(plan)
     specs = movable_seams(plan) if known is None else known.specs
     if specs:
-        holds = [hold_of(record, plan, specs) for record in records if record.hold is None and record.landmarks]
+        holds = [hold_of(record, specs) for record in records if record.hold is None and record.landmarks]
         holds = [hold for hold in holds if _says_enough(hold, specs, plan.pack.sheet)]
         progress = Steps(make_progress("seams", sink, cancel), (N_SEARCHES if known is None else N_KNOWN) * len(holds))
         for stretch in stretches(sorted(holds, key=lambda hold: hold.record.frame), FEWEST if known is None else 1):
@@ -155,7 +155,7 @@ def stretches(holds: Sequence[T], fewest: int = FEWEST) -> Iterator[Sequence[T]]
 # --- what each hold says ----------------------------------------------------------------------------------------------
 
 
-def hold_of(record: FrameRecord, plan: Plan, specs: Sequence[ShapeSpec]) -> _Hold:
+def hold_of(record: FrameRecord, specs: Sequence[ShapeSpec]) -> _Hold:
     """A tracked exposure in the form that the head solver needs."""
     rows = np.array([(np.nan,) * 3 if row is None else row for row in record.landmarks or ()], np.float64)
     seen = rows[np.isfinite(rows[:, 0]), :2]

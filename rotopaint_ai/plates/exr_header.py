@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
 
@@ -97,7 +97,6 @@ class ExrHeader:
     parts: tuple[ExrPart, ...]
     is_multipart: bool
     tables_at: int
-    parts_attributes: tuple[Mapping[str, tuple[str, bytes]], ...] = field(repr=False)
 
 
 class _Reader:
@@ -142,9 +141,8 @@ def parse_header(data: Bytes, name: str) -> ExrHeader:
             f"{name}: EXR version field {version:#x} makes no sense; it is damaged, render it again"
         )
     is_multipart = bool(flags & _MULTIPART)
-    attributes = list(_read_parts(reader, is_multipart))
-    parts = tuple(_read_part(found, flags, name, is_multipart) for found in attributes)
-    header = ExrHeader(parts, is_multipart, reader.at, tuple(attributes))
+    parts = tuple(_read_part(found, flags, name, is_multipart) for found in _read_parts(reader, is_multipart))
+    header = ExrHeader(parts, is_multipart, reader.at)
     n_chunks = sum(part.n_chunks for part in parts)
     if reader.at + 8 * n_chunks > len(data):
         raise DamagedFrameError(

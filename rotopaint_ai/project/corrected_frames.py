@@ -26,7 +26,7 @@ class CorrectedFrame:
 
     `landmarks` and `shapes` are the current state: every landmark (None: hidden) and every shape with a key there.
     `hand_landmarks` and `human_shapes` name those that a person placed; the others were propagated or predicted.
-    `model_landmarks` and `model_shapes` are the model's predictions.
+    `model_shapes` are the model's predictions.
     """
 
     frame: int
@@ -34,7 +34,6 @@ class CorrectedFrame:
     shapes: Mapping[str, Points]
     hand_landmarks: frozenset[str] = frozenset()
     human_shapes: frozenset[str] = frozenset()
-    model_landmarks: tuple[Landmark | None, ...] = ()
     model_shapes: Mapping[str, Points] = field(default_factory=dict)
     mark: Mark | None = None
 
@@ -118,7 +117,6 @@ def _corrected_frame(state: State, document: RotoDocument, frame: int) -> Correc
         human_shapes=frozenset(
             shape.name for shape in document.shapes if frame in shape.keys and shape.keys[frame].source == "human"
         ),
-        model_landmarks=model.landmarks.keys.get(frame, ()) if model is not None else (),
         model_shapes={s.name: s.keys[frame].points for s in model.shapes if frame in s.keys} if model else {},
         mark=state.marks.get(frame),
     )

@@ -127,6 +127,5 @@ class State:
         return frozenset(name for face in self.faces.values() for name in face.aside.values())
 
     def seam(self, shape: str) -> SeamSettings:
-        """The settings of a seam; all None where nobody has set any."""
-
+        """A seam's settings; the defaults where nobody has set any."""
         return self.seams.get(shape, SeamSettings())

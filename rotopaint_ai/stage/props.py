@@ -56,7 +56,7 @@ def mouth_inside(face: FaceSurface) -> Mesh:
     return from_grid(points, "mouth")
 
 
-def ears(face: FaceSurface, rng: Rng) -> list[Mesh]:
+def ears(face: FaceSurface) -> list[Mesh]:
     """Ears on both sides, round or pointed; none where the build has none."""
     b = face.build
     if b.ear < 0.08:

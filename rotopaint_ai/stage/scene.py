@@ -76,7 +76,7 @@ def _meshes(face: FaceSurface, studio: Studio, *, detail: int, hidden: bool) -> 
         props.skull_mesh(face),
         props.mouth_inside(face),
         *props.eyeballs(face),
-        *props.ears(face, rng),
+        *props.ears(face),
         *props.hair(face, rng),
         *props.hat(face, rng),
     ]

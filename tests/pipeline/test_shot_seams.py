@@ -104,7 +104,7 @@ def plan_of(
 def test_landmarks_of_seams_that_stay_are_points_of_the_head(still: tuple[str, ...]) -> None:
     plan = plan_of(Evidence(), Plate(), still)
     specs = movable_seams(plan)
-    shot = _observe_holds([hold_of(record_of(k), plan, specs) for k in range(N_HOLDS)], specs, SHEET)
+    shot = _observe_holds([hold_of(record_of(k), specs) for k in range(N_HOLDS)], specs, SHEET)
     assert shot.points_HL.shape == (N_HOLDS, len(PLACES) - 2 * len(specs))
     mirror = build_of(specs, SHEET, shot).mirror_L
     assert (mirror is None) == (still == ("seam_right",))  # one side's ends lie on its seam, the other's do not
@@ -174,7 +174,7 @@ def test_a_seam_moves_part_of_the_way_to_the_head(
     plan = plan_of(Evidence(), Plate())
     list(with_shot_seams(plan, records, lambda event: None, Cancel()))
     specs = movable_seams(plan)
-    sizes = abs(_observe_holds([hold_of(each, plan, specs) for each in records], specs, SHEET).heads.factor_H)
+    sizes = abs(_observe_holds([hold_of(each, specs) for each in records], specs, SHEET).heads.factor_H)
     assert sizes.min() > 10  # so that a share is no quotient
     assert sorted({round(margin, 6) for margin in margins}) == sorted({round(shot_seams.OUTLIER * s, 6) for s in sizes})
 

@@ -81,7 +81,7 @@ def find_correspondence(
     (see `point_tracks`): they share one alignment, but each matches its own anchors. `reach`: largest distance in face
     units of an anchor from the curve.
     """
-    normal = _Normal.of(face_FMC, curves.closed)
+    normal = _Normal.of(face_FMC)
     start = _first_curve(face_FMC, anchors_FAC, curves.closed, reach)
     anchor_shares = _first_anchor_shares(face_FMC[start], anchors_FAC[start], curves.closed, reach)
     found = anchor_shares[np.isfinite(anchor_shares)]
@@ -119,7 +119,7 @@ class _Normal:
     spread: Array
 
     @classmethod
-    def of(cls, face_FMC: Array, closed: bool) -> _Normal:
+    def of(cls, face_FMC: Array) -> _Normal:
         middle = face_FMC.mean(axis=1, keepdims=True)
         spread = face_FMC.std(axis=1, keepdims=True)
         # A closed eye or a straight seam is a line: its thickness is noise and must not be scaled up.
