@@ -42,28 +42,12 @@ def remove_shape(document: RotoDocument, name: str) -> RotoDocument:
     return replace(document, shapes=tuple(each for each in document.shapes if each.name != name))
 
 
-def set_seam(
-    document: RotoDocument,
-    name: str,
-    *,
-    width_px: float | None = None,
-    feather_px: float | None = None,
-    taper: tuple[float, float] | None = None,
-) -> RotoDocument:
-    """The document with another seam width, feather or taper; None leaves a value unchanged."""
+def set_feather(document: RotoDocument, name: str, feather_px: float) -> RotoDocument:
+    """The document with another feather of a shape. Raises DocumentError for one below 0."""
     shape = shape_of(document, name)
-    if min(width_px or 0.0, feather_px or 0.0, *(taper or (0.0,))) < 0 or max(taper or (0.0,)) > 1:
-        raise DocumentError(f"shape '{name}': width and feather cannot be negative, taper lies between 0 and 1")
-    return replace_shape(
-        document,
-        name,
-        replace(
-            shape,
-            width_px=shape.width_px if width_px is None else width_px,
-            feather_px=shape.feather_px if feather_px is None else feather_px,
-            taper=shape.taper if taper is None else taper,
-        ),
-    )
+    if feather_px < 0:
+        raise DocumentError(f"shape '{name}': feather {feather_px:g} px; it cannot be negative")
+    return replace_shape(document, name, replace(shape, feather_px=feather_px))
 
 
 def set_visible(document: RotoDocument, name: str, frames: Collection[int], shown: bool) -> RotoDocument:

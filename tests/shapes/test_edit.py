@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -68,13 +69,11 @@ def test_shifting_moves_everything_that_has_a_frame() -> None:
     assert edit.shift_frames(after, -1000) == before
 
 
-def test_seam_settings_and_visibility() -> None:
+def test_feather_and_visibility() -> None:
     before = document(f1=Key(square(0, 0)))
-    after = edit.set_seam(before, "eye", width_px=7.0, taper=(0.1, 0.2)).shape("eye")
-    assert (after.width_px, after.feather_px, after.taper) == (7.0, 0.0, (0.1, 0.2))
-    for bad in ({"width_px": -1.0}, {"taper": (0.0, 1.5)}):
-        with pytest.raises(DocumentError, match="eye"):
-            edit.set_seam(before, "eye", **bad)  # type: ignore[arg-type]
+    assert edit.set_feather(before, "eye", 7.0).shape("eye") == replace(before.shape("eye"), feather_px=7.0)
+    with pytest.raises(DocumentError, match="shape 'eye': feather -1 px; it cannot be negative"):
+        edit.set_feather(before, "eye", -1.0)
     shown = edit.set_visible(edit.set_visible(before, "eye", [4], False), "eye", [4], True)
     assert shown.shape("eye").visible == {}
 

@@ -175,8 +175,10 @@ def test_a_torn_project_is_untouched_and_reported_while_nothing_is_saved(
     qtbot.waitUntil(lambda: panel.session.document is not None, timeout=120_000)
     assert "plate.rotopaint: is damaged" in panel.status.text.text()
     session = panel.session
-    assert session.document is not None
-    session.edits.push("seam", replace(session.state, document=edit.set_seam(session.document, "seam", width_px=9.0)))
+    document = session.document
+    assert document is not None
+    wide = edit.replace_shape(document, "seam", replace(document.shape("seam"), width_px=9.0))
+    session.edits.push("seam", replace(session.state, document=wide))
     panel.autosave.save()
     panel._updates.refresh_slow()
     assert panel.status.saved.text() == "Not saved"

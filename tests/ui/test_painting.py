@@ -53,7 +53,7 @@ def test_settings_and_width_make_every_frame_stale(
     for settings in (SeamSettings(**each) for each in changed):  # type: ignore[arg-type]
         assert fingerprints.stale(replace(state, seams={"seam": settings}), FRAMES, fresh) == list(FRAMES)
     assert fingerprints.stale(replace(state, seams={"seam": SeamSettings()}), FRAMES, fresh) == []
-    wide = edit.set_seam(state.document, "seam", width_px=9.0)
+    wide = edit.replace_shape(state.document, "seam", replace(state.document.shape("seam"), width_px=9.0))
     assert fingerprints.stale(replace(state, document=wide), FRAMES, fresh) == list(FRAMES)
 
 

@@ -125,7 +125,8 @@ def test_corrections_are_saved_without_being_asked(qtbot: QtBot, panel: Panel, p
 
     state = panel.session.state
     assert state.document is not None
-    panel.session.edits.push("seam", State(edit.set_seam(state.document, "seam", width_px=9.0), state.crops))
+    wide = edit.replace_shape(state.document, "seam", replace(state.document.shape("seam"), width_px=9.0))
+    panel.session.edits.push("seam", State(wide, state.crops))
     qtbot.waitUntil(lambda: panel.session.shapes_file.is_saved, timeout=120_000)
     assert documents.read(out / "shapes.roto.json").shape("seam").width_px == 9.0
 

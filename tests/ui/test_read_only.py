@@ -36,7 +36,8 @@ def reader(session: ShotSession, facts: PlateFacts, out: Path) -> Iterator[ShotS
     reader.open(facts, out)
     document = reader.document
     assert document is not None
-    reader.edits.push("seam", replace(reader.state, document=edit.set_seam(document, "seam", width_px=9.0)))
+    wide = edit.replace_shape(document, "seam", replace(document.shape("seam"), width_px=9.0))
+    reader.edits.push("seam", replace(reader.state, document=wide))
     yield reader
     reader.close()
     session.close()

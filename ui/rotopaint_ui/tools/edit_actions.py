@@ -9,7 +9,7 @@ from functools import partial
 from rotopaint_ai.exchange.document import MOST_WIDTH_PX
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.shapes import edit_frames, edit_layers, edit_tangents
-from rotopaint_ai.shapes.edit import set_seam
+from rotopaint_ai.shapes.edit import set_feather
 from rotopaint_ai.shapes.edit_feather import clear_feather, outward_offset, pull_feather
 from rotopaint_ai.shapes.edit_frames import Carry
 from rotopaint_ai.shapes.edit_transform import transform, translation
@@ -145,7 +145,7 @@ def feather(context: EditContext, by: float | None) -> bool:
     if shape.role == "seam":
         context.session.seams.set({shape.name: replace(context.session.seams.of(shape.name), feather_px=width)})
         return True
-    return context.put("feather", lambda document: set_seam(document, shape.name, feather_px=width))
+    return context.put("feather", lambda document: set_feather(document, shape.name, width))
 
 
 def _feather_points(context: EditContext, shape: RotoShape, chosen: frozenset[int] | None, by: float | None) -> bool:
