@@ -100,19 +100,9 @@ def _sight(frame: int, plate: Array, clean: Array, seam: Array, curves: Sequence
 def _with_own(sight: Sight, predicted: RotoDocument) -> Sight:
     (left, top), (height, width) = sight.origin, sight.hole.shape
     region = seam_matte(predicted.shapes, sight.frame, predicted.width, predicted.height)
-    matte = _pasted_cut(region, left, top, width, height)
+    matte = Region(region.x - left, region.y - top, region.coverage).paste(width, height)
     curves = tuple(seam_curves(predicted.shapes, sight.frame, origin=(left, top)))
     return replace(sight, own_matte=matte, own_curves=curves)
-
-
-def _pasted_cut(region: Region, left: int, top: int, width: int, height: int) -> Array:
-    pasted = np.zeros((height, width), np.float32)
-    rows, columns = region.coverage.shape
-    x, y = region.x - left, region.y - top
-    x0, y0, x1, y1 = max(x, 0), max(y, 0), min(x + columns, width), min(y + rows, height)
-    if x0 < x1 and y0 < y1:
-        pasted[y0:y1, x0:x1] = region.coverage[y0 - y : y1 - y, x0 - x : x1 - x]
-    return pasted
 
 
 def predict_landmarks(folder: Path, suffix: str, scratch: Path, *, n_frames: int, model: str | None) -> RotoDocument:

@@ -335,14 +335,8 @@ def write_filled(path: Path, frame: Frame, filled: FilledRegion | None) -> None:
 
 def _clip_region(region: Region, window: Region) -> Array:
     """A region's coverage on a window that may cut off parts of it."""
-    plane: Array = np.zeros(window.coverage.shape, dtype=np.float32)
-    rows, columns = plane.shape
-    height, width = region.coverage.shape
-    x, y = region.x - window.x, region.y - window.y
-    x0, y0, x1, y1 = max(x, 0), max(y, 0), min(x + width, columns), min(y + height, rows)
-    if x0 < x1 and y0 < y1:
-        plane[y0:y1, x0:x1] = region.coverage[y0 - y : y1 - y, x0 - x : x1 - x]
-    return plane
+    height, width = window.coverage.shape
+    return Region(region.x - window.x, region.y - window.y, region.coverage).paste(width, height)
 
 
 _NOTHING = 1 / 1024  # a matte fainter than this changes nothing (`seams/cleanplate.py`)

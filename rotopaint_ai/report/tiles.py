@@ -28,8 +28,8 @@ def tiles(run: Json) -> list[Tile]:
     frames, timing = run["frames"], run["timing"]
     return [
         Tile("Frames done", _UNIT.format(frames["done"], f"of {frames['total']}"), _frames_words(frames)),
-        *_errorTile(run),
-        *_seamTile(run["seam"]),
+        *_error_tile(run),
+        *_seam_tile(run["seam"]),
         Tile(
             "Time",
             _UNIT.format(f"{timing['ms_per_frame']:.0f}", "ms/frame"),
@@ -45,7 +45,7 @@ def _frames_words(frames: Json) -> str:
     return ", ".join([*words, *([f"{held} in holds"] if held else [])]) or "none missing, none failed"
 
 
-def _errorTile(run: Json) -> list[Tile]:
+def _error_tile(run: Json) -> list[Tile]:
     names = run["errors"]["shapes"]
     seams = [column for column, name in enumerate(names) if run["shapes"][name]["role"] == "seam"]
     columns = seams or range(len(names))
@@ -58,7 +58,7 @@ def _errorTile(run: Json) -> list[Tile]:
     return [Tile("Expected error", _UNIT.format(f"{median(worst):.2f}", "px"), words)]
 
 
-def _seamTile(seam: Json) -> list[Tile]:
+def _seam_tile(seam: Json) -> list[Tile]:
     pairs = [pair for pair in seam["by_frame"].values() if pair[0] is not None]
     if not pairs:
         return []

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rotopaint_ai.seams.ribbon import WideCurve
 from rotopaint_ai.shapes import bezier, rasterise
+from rotopaint_ai.shapes.bezier import Array
 from rotopaint_ai.shapes.rasterise import Region
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoShape
 
@@ -59,7 +59,7 @@ def _half_width(shape: RotoShape, frame: int) -> float:
     return 0.5 * (DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px)
 
 
-def middle_line(outline: NDArray[np.floating]) -> WideCurve:
+def middle_line(outline: Array) -> WideCurve:
     """Middle line (N, 2) and mean half width of a long thin band, from its outline (M, 2)."""
     ring = _evenly(np.vstack([outline, outline[:1]]), 2 * _STATIONS + 1)[:-1]
     apart = np.hypot(*(ring[:, None] - ring[None]).transpose(2, 0, 1))
@@ -72,10 +72,8 @@ def middle_line(outline: NDArray[np.floating]) -> WideCurve:
     return middle, 0.5 * area / max(float(np.hypot(*np.diff(middle, axis=0).T).sum()), 1e-6)
 
 
-def _evenly(line: NDArray[np.floating], n: int) -> NDArray[np.floating]:
-    at = np.r_[0.0, np.cumsum(np.hypot(*np.diff(line, axis=0).T))]
-    wanted = np.linspace(0.0, at[-1], n)
-    return np.stack([np.interp(wanted, at, line[:, 0]), np.interp(wanted, at, line[:, 1])], 1)
+def _evenly(line: Array, n: int) -> Array:
+    return bezier.points_along(line, False, np.linspace(0.0, bezier.arc_lengths(line, False)[-1], n))
 
 
 def _shows(shape: RotoShape, frame: int) -> bool:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.crops import Crop, cut
 from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS, OffsetEstimate, likely_offsets, slide, smooth_path
-from rotopaint_ai.shapes.bezier import evaluate, segments
+from rotopaint_ai.shapes.bezier import arc_lengths, evaluate, segments
 from rotopaint_ai.shapes.fit import fit_segments
 
 Array = NDArray[Any]
@@ -259,7 +259,7 @@ def places_along(points: Array, spacing: float, beyond: int = 0) -> CurvePlaces 
     None for a curve of fewer than eight positions, or of too many for a seam.
     """
     line, u = _dense(points)
-    length = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))])
+    length = arc_lengths(line, False)
     n = 2 * round(length[-1] / spacing / 2)
     if not 8 <= n <= 1024:
         return None

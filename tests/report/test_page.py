@@ -26,7 +26,7 @@ from rotopaint_ai.report.curves import (
 )
 from rotopaint_ai.report.page import render_report, write_report
 from rotopaint_ai.report.pictures import spline_path
-from rotopaint_ai.report.tiles import _duration_text, _errorTile, _frames_words, _seamTile
+from rotopaint_ai.report.tiles import _duration_text, _error_tile, _frames_words, _seam_tile
 
 from .run_content import run_content
 
@@ -217,9 +217,9 @@ def test_a_card_names_the_worst_shape_or_that_there_is_no_face() -> None:
 def test_the_seams_tile_is_the_mean_before_and_after(
     pairs: list[tuple[float | None, float | None]], value: str, words: str
 ) -> None:
-    (tile,) = _seamTile({"by_frame": {str(k): pair for k, pair in enumerate(pairs)}})
+    (tile,) = _seam_tile({"by_frame": {str(k): pair for k, pair in enumerate(pairs)}})
     assert (str(tile.value), tile.words) == (value, words)
-    assert _seamTile({"by_frame": {"1": (None, None)}}) == []
+    assert _seam_tile({"by_frame": {"1": (None, None)}}) == []
 
 
 def test_the_error_tile_is_of_the_worst_seam_of_each_frame() -> None:
@@ -228,12 +228,12 @@ def test_the_error_tile_is_of_the_worst_seam_of_each_frame() -> None:
     shapes = {"seam": {"role": "seam"}, "eye": {"role": "eye"}}
     rows = {str(k): [float(k), 50.0] for k in range(1, 21)} | {"21": None, "22": [None, 3.0]}
     run = {"errors": {"shapes": ["seam", "eye"], "by_frame": rows}, "shapes": shapes}
-    (tile,) = _errorTile(run)
+    (tile,) = _error_tile(run)
     assert str(tile.value) == "10.50 <em>px</em>"
     assert tile.words == "worst seam of a frame; 95 % of frames below 19.00 px"
-    (tile,) = _errorTile({"errors": {"shapes": ["eye"], "by_frame": {"1": [2.0], "2": [4.0]}}, "shapes": shapes})
+    (tile,) = _error_tile({"errors": {"shapes": ["eye"], "by_frame": {"1": [2.0], "2": [4.0]}}, "shapes": shapes})
     assert (str(tile.value), tile.words) == ("3.00 <em>px</em>", "worst shape of a frame; 95 % of frames below 4.00 px")
-    assert _errorTile({"errors": {"shapes": ["eye"], "by_frame": {"1": None}}, "shapes": shapes}) == []
+    assert _error_tile({"errors": {"shapes": ["eye"], "by_frame": {"1": None}}, "shapes": shapes}) == []
 
 
 def test_short_times_are_in_seconds_and_held_frames_are_counted() -> None:
