@@ -215,7 +215,7 @@ def _shape_of_mask(
     closed = bool(mask.get("closed", rows[0][3] if rows and len(rows[0]) > 3 else True))
     keys: dict[int, Key] = {}
     for row in rows:
-        frame = span[0] if row[0] is None else _frame_of_key(row[0], here, name, warnings)
+        frame = span[0] if row[0] is None else parsing.whole_frame(f"{here}: a key's frame", row[0], name, warnings)
         keys[frame] = Key(
             _points_of_rows(row[2], here), "model" if row[1] == "eased" else "human", _interpolation_of(row[1])
         )
@@ -279,14 +279,6 @@ def _with_linear_moves(shape: RotoShape, warnings: list[str]) -> RotoShape:
     return thin.with_keys({frame: replace(key, source="human") for frame, key in thin.keys.items()})
 
 
-def _frame_of_key(value: object, where: str, name: str, warnings: list[str]) -> int:
-    """A key's frame. Times are sums of frame durations, so only rounding separates them from whole frames."""
-    exact = parsing.finite_number(f"{where}: a key's frame", value)
-    if abs(exact - round(exact)) > 0.01:
-        warnings.append(f"{name}: keys between frames were moved to the nearest frame")
-    return round(exact)
-
-
 def _interpolation_of(value: object) -> Interpolation:
     return "hold" if value in (True, "hold") else "linear"
 
@@ -308,5 +300,10 @@ def _hidden_of_mask(
         value = parsing.finite_number(f"{where}: opacity", row[1])
         if 0.0 < value < 100.0:
             warnings.append(f"{name}: is partly transparent at times; the document draws it opaque")
-        changes.append((span[0] if row[0] is None else _frame_of_key(row[0], where, name, warnings), value > 0.0))
+        changes.append(
+            (
+                span[0] if row[0] is None else parsing.whole_frame(f"{where}: a key's frame", row[0], name, warnings),
+                value > 0.0,
+            )
+        )
     return visible_between(sorted(changes), *span)

@@ -9,7 +9,6 @@ Source: J. Friedman and A. Jones, "Cryptomatte Specification" 1.2; A. Appleby, M
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from rotopaint_ai.exchange import lossiness
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.format_spec import Tell
 from rotopaint_ai.exchange.lossiness import Loss
+from rotopaint_ai.exchange.parsing import frame_file, frame_pattern
 from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.plates import exr_writer
 from rotopaint_ai.shapes.rasterise import mattes_of
@@ -105,9 +105,7 @@ def metadata(names: list[str]) -> dict[str, str]:
 
 def pattern(path: Path) -> Path:
     """The pattern of the files of `NAME.crypto.exr`: `NAME.crypto.####.exr`."""
-    if "#" in path.name:
-        return path.with_name(re.sub(r"#+", "####", path.name))
-    return path.with_name(path.name[: -len(".exr")] + ".####.exr")
+    return frame_pattern(path, ".exr")
 
 
 def write(path: Path, document: RotoDocument, tell: Tell = _tell_nobody) -> float:
@@ -131,13 +129,9 @@ def read_back(path: Path, document: RotoDocument) -> float:
 
     def difference(frames: Sequence[int]) -> float:
         meant = _Coverage.of(document, frames[0])
-        return max(meant.difference(_file_of_frame(path, frame)) for frame in frames)
+        return max(meant.difference(frame_file(path, frame)) for frame in frames)
 
     return max(_each_pose(document, difference), default=0.0)
-
-
-def _file_of_frame(pattern: Path, frame: int) -> Path:
-    return pattern.with_name(pattern.name.replace("####", f"{frame:04d}"))
 
 
 def _each_pose(document: RotoDocument, work: Callable[[Sequence[int]], T], tell: Tell = _tell_nobody) -> list[T]:
@@ -177,7 +171,7 @@ def _held_runs(document: RotoDocument) -> Iterator[list[int]]:
 def _write_pose(pattern: Path, document: RotoDocument, frames: Sequence[int], texts: Mapping[str, str]) -> float:
     """Write frames of one pose; returns the largest difference of a written matte from its source."""
     covered = _Coverage.of(document, frames[0])
-    first = _file_of_frame(pattern, frames[0])
+    first = frame_file(pattern, frames[0])
     ids, coverage = covered.ranked(min(len(document.shapes), _FEWEST))
     channels = []
     for rank in range(len(ids)):
@@ -194,7 +188,7 @@ def _write_pose(pattern: Path, document: RotoDocument, frames: Sequence[int], te
         )
     found = covered.difference(first)
     for frame in frames[1:]:
-        with files.replacing(_file_of_frame(pattern, frame)) as beside:
+        with files.replacing(frame_file(pattern, frame)) as beside:
             shutil.copyfile(first, beside)
     return found
 

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final, NoReturn, cast, get_args
+from typing import Any, Final, cast, get_args
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import feather_edges
@@ -30,6 +30,8 @@ from rotopaint_ai.exchange.limits import (
     check_names,
     check_range,
     check_size,
+    refuse_text,
+    short_value,
 )
 from rotopaint_ai.exchange.limits import MOST_WIDTH_PX as MOST_WIDTH_PX
 from rotopaint_ai.files import write_parts
@@ -100,32 +102,30 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
     try:
         data = json.loads(
             text,
-            parse_constant=lambda name: _refuse_document(where, f"holds {name}; numbers must be finite"),
+            parse_constant=lambda name: refuse_text(where, f"holds {name}; numbers must be finite"),
             object_pairs_hook=lambda pairs: _unique_object(pairs, where),
         )
     except (ValueError, RecursionError) as error:
         raise DocumentError(f"{where}: is not JSON ({error}); save it again as {SUFFIX}") from error
     data = _need_mapping(data, where, _TOP_2)
     if data.get("format") != FORMAT:
-        _refuse_document(where, f"format is {data.get('format')!r}; wanted {FORMAT!r}")
+        refuse_text(where, f"format is {data.get('format')!r}; wanted {FORMAT!r}")
     version = data.get("version")
     if version not in (1, VERSION) or isinstance(version, (bool, float)):
-        _refuse_document(
-            where, f"version is {_short_value(version)}; this product reads versions up to {VERSION}: update it"
-        )
+        refuse_text(where, f"version is {short_value(version)}; this product reads versions up to {VERSION}: update it")
     _need_mapping(data, where, _TOP if version == 1 else _TOP_2, version)
     width, height = (_need_integer(data.get(name), f"{where}: {name}") for name in ("width", "height"))
     first, last = (_need_integer(data.get(name), f"{where}: {name}") for name in ("first_frame", "last_frame"))
     aspect = _need_number(data.get("pixel_aspect", 1.0), f"{where}: pixel_aspect")
     fps = _need_number(data.get("fps", 24.0), f"{where}: fps")
     if width <= 0 or height <= 0:
-        _refuse_document(where, f"width x height is {width} x {height}; both must be positive")
+        refuse_text(where, f"width x height is {width} x {height}; both must be positive")
     if last < first:
-        _refuse_document(where, f"last_frame {last} comes before first_frame {first}; swap them")
+        refuse_text(where, f"last_frame {last} comes before first_frame {first}; swap them")
     check_size(width, height, where)
     check_range(first, last, where)
     if aspect <= 0 or fps <= 0:
-        _refuse_document(where, f"pixel_aspect is {aspect} and fps {fps}; both must be positive")
+        refuse_text(where, f"pixel_aspect is {aspect} and fps {fps}; both must be positive")
     layers = _read_layers(data.get("layers", []), f"{where}: layers")
     shapes = tuple(
         _read_shape(each, f"{where}: shapes[{index}]", version, layers)
@@ -143,20 +143,18 @@ def loads(text: str, *, where: str = "document") -> RotoDocument:
 def _read_shape(data: Any, where: str, version: int, layers: Mapping[str, Layer]) -> RotoShape:
     data = _need_mapping(data, where, _SHAPE if version == 1 else _SHAPE_2, version)
     name = _need_text(data.get("name"), f"{where}: name")
-    where = f"{where} {_short_value(name)}"
+    where = f"{where} {short_value(name)}"
     closed = data.get("closed")
     if not isinstance(closed, bool):
-        _refuse_document(where, f"closed is {closed!r}; wanted true or false")
+        refuse_text(where, f"closed is {closed!r}; wanted true or false")
     role = _need_choice(data.get("role", "matte"), get_args(Role), f"{where}: role")
     width = data.get("width_px")
     feather = _need_number(data.get("feather_px", 0.0), f"{where}: feather_px")
     width = None if width is None else _need_number(width, f"{where}: width_px")
     if (width is not None and width < 0) or feather < 0:
-        _refuse_document(where, f"width_px is {width} and feather_px {feather}; neither may be negative")
+        refuse_text(where, f"width_px is {width} and feather_px {feather}; neither may be negative")
     if max(width or 0.0, feather) > MOST_WIDTH_PX:
-        _refuse_document(
-            where, f"width_px is {width} and feather_px {feather}; neither may exceed {MOST_WIDTH_PX:,.0f} px"
-        )
+        refuse_text(where, f"width_px is {width} and feather_px {feather}; neither may exceed {MOST_WIDTH_PX:,.0f} px")
     keys = _read_keys(data, where, version)
     if "feather" in data:
         feather, keys = _with_feather(data["feather"], keys, f"{where}: feather")
@@ -203,7 +201,7 @@ def _read_layers(data: Any, where: str) -> dict[str, Layer]:
 
 def _find_layer(name: Any, layers: Mapping[str, Layer], where: str) -> Layer | None:
     if name is not None and (not isinstance(name, str) or name not in layers):
-        _refuse_document(where, f"is {_short_value(name)}; wanted the name of a layer listed before it")
+        refuse_text(where, f"is {short_value(name)}; wanted the name of a layer listed before it")
     return None if name is None else layers[name]
 
 
@@ -219,7 +217,7 @@ def _read_pose(data: Any, where: str) -> LayerPose:
 
 def _need_numbers(data: Any, count: int, where: str) -> tuple[float, ...]:
     if not isinstance(data, list) or len(data) != count:
-        _refuse_document(where, f"is {_short_value(data)}; wanted {count} numbers")
+        refuse_text(where, f"is {short_value(data)}; wanted {count} numbers")
     return tuple(_need_number(value, where) for value in data)
 
 
@@ -228,7 +226,7 @@ def _with_feather(data: Any, keys: Mapping[int, Key], where: str) -> tuple[float
     data = _need_mapping(data, where, {"uniform_px", "keys"}, VERSION)
     uniform = _need_number(data.get("uniform_px", 0.0), f"{where}: uniform_px")
     if not 0 <= uniform <= MOST_WIDTH_PX:
-        _refuse_document(where, f"uniform_px is {uniform}; wanted 0 to {MOST_WIDTH_PX:,.0f} px")
+        refuse_text(where, f"uniform_px is {uniform}; wanted 0 to {MOST_WIDTH_PX:,.0f} px")
     found = dict(keys)
     for frame, rows in _keyed_frames(data.get("keys"), keys, f"{where}: keys").items():
         found[frame] = replace(found[frame], feather=_rows_of(rows, keys[frame], f"{where}: frame {frame}"))
@@ -248,15 +246,15 @@ def _read_widths(data: Any, count: int, where: str) -> Widths:
     rows = []
     for index, row in enumerate(_list(data, where, "rows")):
         if type(row) is not list or len(row) != 3:
-            _refuse_document(where, f"point {index} is {_short_value(row)}; wanted [left_px, right_px, feather_px]")
+            refuse_text(where, f"point {index} is {short_value(row)}; wanted [left_px, right_px, feather_px]")
         values = [_need_number(value, f"{where}: point {index}") for value in row]
         if not 0 <= min(values) <= max(values) <= MOST_WIDTH_PX:
-            _refuse_document(
-                where, f"point {index} is {_short_value(row)}; each must lie between 0 and {MOST_WIDTH_PX:,.0f} px"
+            refuse_text(
+                where, f"point {index} is {short_value(row)}; each must lie between 0 and {MOST_WIDTH_PX:,.0f} px"
             )
         rows.append(StrokeWidth(*values))
     if len(rows) != count:
-        _refuse_document(where, f"{len(rows)} rows for {count} control points; wanted one each")
+        refuse_text(where, f"{len(rows)} rows for {count} control points; wanted one each")
     return tuple(rows)
 
 
@@ -267,9 +265,7 @@ def _with_slopes(data: Any, keys: Mapping[int, Key], where: str) -> dict[int, Ke
         table = _need_mapping(table, here, _SLOPES, VERSION)
         rows = {name: _rows_of(each, keys[frame], f"{here}: {name}") for name, each in table.items()}
         if not {"leaving", "arriving"} <= set(rows) or ("feather_leaving" in rows) != ("feather_arriving" in rows):
-            _refuse_document(
-                here, f"states {', '.join(sorted(rows)) or 'nothing'}; wanted leaving and arriving, in pairs"
-            )
+            refuse_text(here, f"states {', '.join(sorted(rows)) or 'nothing'}; wanted leaving and arriving, in pairs")
         found[frame] = replace(found[frame], slopes=Slopes(**rows))
     return found
 
@@ -279,14 +275,14 @@ def _keyed_frames(data: Any, keys: Mapping[int, Key], where: str) -> dict[int, A
     table = _read_by_frame(data, where)
     stray = sorted(set(table) - set(keys))
     if stray:
-        _refuse_document(where, f"frame {stray[0]} has no key")
+        refuse_text(where, f"frame {stray[0]} has no key")
     return table
 
 
 def _rows_of(data: Any, key: Key, where: str) -> Points:
     rows = _read_points(data, where)
     if len(rows) != len(key.points):
-        _refuse_document(where, f"{len(rows)} rows for {len(key.points)} control points; wanted one each")
+        refuse_text(where, f"{len(rows)} rows for {len(key.points)} control points; wanted one each")
     return rows
 
 
@@ -297,7 +293,7 @@ def _read_keys(data: Mapping[str, Any], where: str, version: int) -> dict[int, K
     for name, table in (("source", sources), ("interpolation", kinds)):
         stray = sorted(set(table) - set(points))
         if stray:
-            _refuse_document(where, f"{name}: frame {stray[0]} has no key")
+            refuse_text(where, f"{name}: frame {stray[0]} has no key")
     keys: dict[int, Key] = {}
     for frame in sorted(points):
         here = f"{where}: frame {frame}"
@@ -308,7 +304,7 @@ def _read_keys(data: Mapping[str, Any], where: str, version: int) -> dict[int, K
     counts = {len(key.points): frame for frame, key in reversed(keys.items())}
     if len(counts) > 1:
         found = ", ".join(f"{n} at frame {frame}" for n, frame in sorted(counts.items(), key=lambda item: item[1]))
-        _refuse_document(where, f"control points change in number ({found}); every key needs the same")
+        refuse_text(where, f"control points change in number ({found}); every key needs the same")
     return keys
 
 
@@ -316,30 +312,26 @@ def _read_points(data: Any, where: str) -> tuple[ControlPoint, ...]:
     points = []
     for index, row in enumerate(_list(data, where, "keys")):
         if type(row) is not list or len(row) != 6:
-            _refuse_document(
-                where, f"point {index} is {_short_value(row)}; wanted [x, y, in_dx, in_dy, out_dx, out_dy]"
-            )
+            refuse_text(where, f"point {index} is {short_value(row)}; wanted [x, y, in_dx, in_dy, out_dx, out_dy]")
         for value in row:
             if type(value) is not float and (type(value) is not int or abs(value) > 1e15):
-                _refuse_document(where, f"point {index} holds {_short_value(value)}; wanted six numbers")
+                refuse_text(where, f"point {index} holds {short_value(value)}; wanted six numbers")
             if not math.isfinite(value):
-                _refuse_document(where, f"point {index} holds {value}; numbers must be finite")
+                refuse_text(where, f"point {index} holds {value}; numbers must be finite")
             if abs(value) > FAR_PX:
-                _refuse_document(where, f"point {index} holds {value:g}; wanted numbers up to {FAR_PX:,.0f} px")
+                refuse_text(where, f"point {index} holds {value:g}; wanted numbers up to {FAR_PX:,.0f} px")
         points.append(ControlPoint(*map(float, row)))
     if not points:
-        _refuse_document(where, "has no control point; delete the key or give it points")
+        refuse_text(where, "has no control point; delete the key or give it points")
     return tuple(points)
 
 
 def _taper(data: Any, where: str) -> tuple[float, float]:
     if not isinstance(data, list) or len(data) != 2:
-        _refuse_document(
-            where, f"is {_short_value(data)}; wanted [start, end], each a share of the length between 0 and 1"
-        )
+        refuse_text(where, f"is {short_value(data)}; wanted [start, end], each a share of the length between 0 and 1")
     start, end = (_need_number(value, where) for value in data)
     if not (0.0 <= start <= 1.0 and 0.0 <= end <= 1.0):
-        _refuse_document(where, f"is {_short_value(data)}; each share must lie between 0 and 1")
+        refuse_text(where, f"is {short_value(data)}; each share must lie between 0 and 1")
     return start, end
 
 
@@ -351,8 +343,8 @@ def _read_landmarks(data: Any, where: str) -> LandmarkKeys:
     for frame, rows in sorted(_read_by_frame(data.get("keys", {}), f"{where}: keys").items()):
         here = f"{where}: frame {frame}"
         if not isinstance(rows, list) or len(rows) != len(names):
-            got = len(rows) if isinstance(rows, list) else _short_value(rows)
-            _refuse_document(here, f"{got} landmarks; wanted {len(names)}, one for each name (null where it is hidden)")
+            got = len(rows) if isinstance(rows, list) else short_value(rows)
+            refuse_text(here, f"{got} landmarks; wanted {len(names)}, one for each name (null where it is hidden)")
         keys[frame] = tuple(_read_landmark(row, f"{here}: {name}") for row, name in zip(rows, names, strict=True))
     hand = {}
     for frame, chosen in _read_by_frame(data.get("hand", {}), f"{where}: hand").items():
@@ -361,8 +353,8 @@ def _read_landmarks(data: Any, where: str) -> LandmarkKeys:
         ]
         stray = [name for name in chosen if name not in names]
         if stray:
-            _refuse_document(
-                where, f"hand: frame {frame} names {_short_value(stray[0])}, which is not a landmark of this document"
+            refuse_text(
+                where, f"hand: frame {frame} names {short_value(stray[0])}, which is not a landmark of this document"
             )
         hand[frame] = frozenset(chosen)
     return LandmarkKeys(names, keys, hand)
@@ -372,15 +364,11 @@ def _read_landmark(row: Any, where: str) -> Landmark | None:
     if row is None:
         return None
     if not isinstance(row, list) or len(row) not in (2, 3):
-        _refuse_document(where, f"is {_short_value(row)}; wanted [x, y, expected_error_px] or null")
+        refuse_text(where, f"is {short_value(row)}; wanted [x, y, expected_error_px] or null")
     return Landmark(*(_need_number(value, where) for value in row))
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
-
-
-def _refuse_document(where: str, what: str) -> NoReturn:
-    raise DocumentError(f"{where}: {what}")
 
 
 def _unique_object(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
@@ -391,56 +379,51 @@ def _unique_object(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
     return table
 
 
-def _short_value(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def _need_mapping(value: Any, where: str, known: set[str], version: int = VERSION) -> dict[str, Any]:
     if not isinstance(value, dict):
-        _refuse_document(where, f"is {_short_value(value)}; wanted an object")
+        refuse_text(where, f"is {short_value(value)}; wanted an object")
     stray = sorted(set(value) - known)
     if stray:
-        _refuse_document(
+        refuse_text(
             where,
-            f"field {_short_value(stray[0])} is not known in version {version}; this product reads up to {VERSION}",
+            f"field {short_value(stray[0])} is not known in version {version}; this product reads up to {VERSION}",
         )
     return value
 
 
 def _list(value: Any, where: str, name: str) -> list[Any]:
     if not isinstance(value, list):
-        _refuse_document(where, f"{name} is {_short_value(value)}; wanted a list")
+        refuse_text(where, f"{name} is {short_value(value)}; wanted a list")
     return value
 
 
 def _need_text(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        _refuse_document(where, f"is {_short_value(value)}; wanted a name")
+        refuse_text(where, f"is {short_value(value)}; wanted a name")
     return value
 
 
 def _boolean(value: Any, where: str) -> bool:
     if not isinstance(value, bool):
-        _refuse_document(where, f"is {_short_value(value)}; wanted true or false")
+        refuse_text(where, f"is {short_value(value)}; wanted true or false")
     return value
 
 
 def _need_integer(value: Any, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        _refuse_document(where, f"is {_short_value(value)}; wanted a whole number")
+        refuse_text(where, f"is {short_value(value)}; wanted a whole number")
     return value
 
 
 def _need_number(value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e15 or not math.isfinite(value):
-        _refuse_document(where, f"is {_short_value(value)}; wanted a finite number")
+        refuse_text(where, f"is {short_value(value)}; wanted a finite number")
     return float(value)
 
 
 def _need_choice(value: Any, choices: tuple[str, ...], where: str) -> str:
     if not isinstance(value, str) or value not in choices:
-        _refuse_document(where, f"is {_short_value(value)}; wanted one of {', '.join(choices)}")
+        refuse_text(where, f"is {short_value(value)}; wanted one of {', '.join(choices)}")
     return value
 
 
@@ -448,22 +431,22 @@ def _refuse_twice(names: Iterable[str], where: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            _refuse_document(where, f"the name {_short_value(name)} occurs twice; rename one")
+            refuse_text(where, f"the name {short_value(name)} occurs twice; rename one")
         seen.add(name)
 
 
 def _read_by_frame(value: Any, where: str) -> dict[int, Any]:
     """A table by frame. Frames are whole numbers written as text, `1001`, each once."""
     if not isinstance(value, dict):
-        _refuse_document(where, f"is {_short_value(value)}; wanted an object with frame numbers as names")
+        refuse_text(where, f"is {short_value(value)}; wanted an object with frame numbers as names")
     table: dict[int, Any] = {}
     for text, each in value.items():
         try:
             frame = int(text)
         except ValueError:
-            _refuse_document(where, f"{_short_value(text)} is not a frame number")
+            refuse_text(where, f"{short_value(text)} is not a frame number")
         if str(frame) != text:
-            _refuse_document(where, f"frame {_short_value(text)} must be written {frame}")
+            refuse_text(where, f"frame {short_value(text)} must be written {frame}")
         table[frame] = each
     return table
 
@@ -520,7 +503,7 @@ def _json(value: Any) -> str:
         return json.dumps(value, allow_nan=False, ensure_ascii=False)
     except ValueError as error:
         raise DocumentError(
-            f"document: {_short_value(value)} cannot be written ({error}); numbers must be finite"
+            f"document: {short_value(value)} cannot be written ({error}); numbers must be finite"
         ) from error
 
 

@@ -65,18 +65,12 @@ def write(path: Path, document: RotoDocument) -> Path:
     flat = as_written(document)
     pattern = _frame_pattern(path)
     for frame in range(document.first_frame, document.last_frame + 1):
-        write_text(_frame_file(pattern, frame), dumps_frame(flat, frame))
+        write_text(parsing.frame_file(pattern, frame), dumps_frame(flat, frame))
     return pattern
 
 
 def _frame_pattern(path: Path) -> Path:
-    if "#" in path.name:
-        return path.with_name(re.sub(r"#+", "####", path.name))
-    return path.with_name(path.name[: -len(SUFFIX)] + ".####" + SUFFIX)
-
-
-def _frame_file(pattern: Path, frame: int) -> Path:
-    return pattern.with_name(pattern.name.replace("####", f"{frame:04d}"))
+    return parsing.frame_pattern(path, SUFFIX)
 
 
 def dumps_frame(flat: RotoDocument, frame: int) -> str:
@@ -269,7 +263,8 @@ def _prove(path: Path, meant: RotoDocument) -> Proof:
     from rotopaint_ai.exchange.round_trip import compare
 
     files = [
-        (frame, _frame_file(_frame_pattern(path), frame)) for frame in range(meant.first_frame, meant.last_frame + 1)
+        (frame, parsing.frame_file(_frame_pattern(path), frame))
+        for frame in range(meant.first_frame, meant.last_frame + 1)
     ]
     texts = [(frame, parsing.text_of(file), file.name) for frame, file in files]
     found = loads_all(texts, width=meant.width, height=meant.height, where=path.name).document

@@ -9,7 +9,7 @@ import json
 import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.frames import MOST_FRAMES
@@ -24,6 +24,17 @@ MOST_METADATA: Final = 1 << 24  # bytes of JSON in a document: the scripts of lo
 DEEPEST_METADATA: Final = 32
 MOST_DEEP: Final = 100  # deepest nesting of groups
 MOST_NUMBER: Final = 10_000_000  # largest frame: the 32-bit floats of Nuke scripts are exact up to 16 million
+
+
+def refuse_text(where: str, what: str) -> NoReturn:
+    """Raise DocumentError for a place in a text, and say what is wrong there."""
+    raise DocumentError(f"{where}: {what}")
+
+
+def short_value(value: Any) -> str:
+    """A value as in Python code, cut to 60 letters for a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def check_file(path: Path) -> None:

@@ -299,20 +299,13 @@ def _keys_of_curve(rows: object, first: int, where: str, name: str, warnings: li
     for entry, before in zip(entries, [{}, *entries]):
         path = _first_path(entry.get("s", before.get("e")))
         closed = path.get("c", True) is True
-        frame = _whole_frame(entry.get("t"), where, name, warnings)
+        frame = parsing.whole_frame(f"{where}: a key's time", entry.get("t"), name, warnings)
         keys[frame], by_frame[frame] = Key(_points_of_path(path, where), "human"), entry
     return _keys_with_eases(keys, by_frame, where, name, warnings), closed
 
 
 def _first_path(value: object) -> Mapping[str, Any]:
     return _object_of(value[0] if isinstance(value, list) and value else value)
-
-
-def _whole_frame(value: object, where: str, name: str, warnings: list[str]) -> int:
-    exact = parsing.finite_number(f"{where}: a key's time", value)
-    if abs(exact - round(exact)) > 0.01:
-        warnings.append(f"{name}: keys between frames were moved to the nearest frame")
-    return round(exact)
 
 
 def _points_of_path(path: Mapping[str, Any], where: str) -> Points:
@@ -372,7 +365,7 @@ def _hidden_by_opacity(
         value = _number_of({"k": entry.get("s", 100)}, where)
         if 0.0 < value < 100.0 or (len(entries) > 1 and entry.get("h") != 1 and entry is not entries[-1]):
             warnings.append(f"{name}: is partly transparent at times; the document draws it opaque")
-        changes.append((_whole_frame(entry.get("t"), where, name, warnings), value > 0.0))
+        changes.append((parsing.whole_frame(f"{where}: a key's time", entry.get("t"), name, warnings), value > 0.0))
     return visible_between(sorted(changes), *span)
 
 

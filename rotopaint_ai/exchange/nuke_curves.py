@@ -11,10 +11,11 @@ import struct
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise, repeat
-from typing import Any, NoReturn
+from typing import Any
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import nuke_views
+from rotopaint_ai.exchange.limits import refuse_text, short_value
 from rotopaint_ai.exchange.nuke_tree import (
     KINDS,
     LARGEST,
@@ -54,7 +55,7 @@ def parse_curves(text: str, *, where: str = "curves") -> CurvesTree:
 
 def _tree(lists: list[Any], where: str) -> CurvesTree:
     if len(lists) != 1 or not isinstance(lists[0], list) or len(lists[0]) != 3:
-        _refuse_block(where, f"holds {len(lists)} blocks; wanted version, flags and layers in one")
+        refuse_text(where, f"holds {len(lists)} blocks; wanted version, flags and layers in one")
     version, flags, layers = lists[0]
     _expect(version, "v", 2, where)
     _expect(flags, "f", 2, where)
@@ -72,15 +73,13 @@ def _check_runs(lists: list[Any], where: str) -> None:
             runs = [run for run in block[1] if isinstance(run, list) and len(run) == 2]
             total += sum(_parse_count(run[1], where) for run in runs)
             if total > _MOST_RUN_KEYS:
-                _refuse_block(
-                    where, f"run lengths expand to more than {_MOST_RUN_KEYS:,} keys; the file may be damaged"
-                )
+                refuse_text(where, f"run lengths expand to more than {_MOST_RUN_KEYS:,} keys; the file may be damaged")
 
 
 def _parse_layer(block: Any, where: str) -> NukeLayer:
     _expect(block, "layer", None, where)
     if len(block) < 5:
-        _refuse_block(where, f"layer with {len(block)} words; wanted name, flags, transform, attributes")
+        refuse_text(where, f"layer with {len(block)} words; wanted name, flags, transform, attributes")
     name = _parse_name(block[1], where)
     where = f"{where}: {name[:60]}"
     return NukeLayer(
@@ -100,13 +99,13 @@ def _parse_element(block: Any, where: str) -> NukeLayer | NukeShape | NukeStroke
         return _parse_shape(block, where)
     if kind == "cubiccurve":
         return _parse_stroke(block, where)
-    _refuse_block(where, f"element {_short_block(kind)}; wanted layer, curvegroup or cubiccurve")
+    refuse_text(where, f"element {short_value(kind)}; wanted layer, curvegroup or cubiccurve")
 
 
 def _parse_shape(block: list[Any], where: str) -> NukeShape:
     if len(block) != 7 or not isinstance(block[4], list) or len(block[4]) != 2:
-        _refuse_block(
-            where, f"curvegroup {_short_block(block[1:2])} does not hold outline, feather, transform and attributes"
+        refuse_text(
+            where, f"curvegroup {short_value(block[1:2])} does not hold outline, feather, transform and attributes"
         )
     name = _parse_name(block[1], where)
     where = f"{where}/{name[:60]}"
@@ -124,7 +123,7 @@ def _parse_shape(block: list[Any], where: str) -> NukeShape:
 
 def _parse_stroke(block: list[Any], where: str) -> NukeStroke:
     if len(block) != 7:
-        _refuse_block(where, f"cubiccurve {_short_block(block[1:2])} does not hold points, transform and attributes")
+        refuse_text(where, f"cubiccurve {short_value(block[1:2])} does not hold points, transform and attributes")
     name = _parse_name(block[1], where)
     where = f"{where}/{name[:60]}"
     return NukeStroke(
@@ -141,11 +140,11 @@ def _cubic_block(block: Any, where: str) -> NukeCubic:
     _expect(block, "cc", 3, where)
     flags, points = _flags(block[1], where), block[2]
     if not isinstance(points, list) or not points or points[0] not in ("p", "px"):
-        _refuse_block(where, f"points {_short_block(points)}; wanted p or px")
+        refuse_text(where, f"points {short_value(points)}; wanted p or px")
     if points[0] == "p":
         return NukeCubic(flags, None, tuple(_parse_point(each, None, where) for each in points[1:]))
     if len(points) < 2:
-        _refuse_block(where, "px without key times")
+        refuse_text(where, "px without key times")
     times = _parse_times(points[1], where)
     rows = points[:1:-1]
     del points[2:]  # frees each block as soon as it is parsed
@@ -156,13 +155,13 @@ def _cubic_block(block: Any, where: str) -> NukeCubic:
 
 def _parse_point(block: Any, times: Times | None, where: str) -> CurvePoint:
     if not isinstance(block, list):
-        _refuse_block(where, f"point {_short_block(block)}; wanted a list of components")
+        refuse_text(where, f"point {short_value(block)}; wanted a list of components")
     attributes: Attributes = ()
     if block and isinstance(block[0], list) and block[0] and block[0][0] == "a":
         attributes = _parse_attributes(block[0], where)
         block = block[1:]
     if len(block) > 3:
-        _refuse_block(where, f"point with {len(block)} components; wanted at most 3")
+        refuse_text(where, f"point with {len(block)} components; wanted at most 3")
     return CurvePoint(tuple(_component(each, times, where) for each in block), attributes)
 
 
@@ -172,22 +171,22 @@ def _component(block: Any, times: Times | None, where: str) -> NukeCurve:
 
 def _parse_transform(block: Any, where: str) -> NukeTransform:
     if not isinstance(block, list) or not block or block[0] not in ("t", "tx"):
-        _refuse_block(where, f"transform {_short_block(block)}; wanted t or tx")
+        refuse_text(where, f"transform {short_value(block)}; wanted t or tx")
     times: Times | None = None
     values = block[1:]
     if block[0] == "tx":
         if not values:
-            _refuse_block(where, "tx without key times")
+            refuse_text(where, "tx without key times")
         times, values = _parse_times(values[0], where), values[1:]
     if len(values) > 35:
-        _refuse_block(where, f"transform with {len(values)} components; wanted at most 35")
+        refuse_text(where, f"transform with {len(values)} components; wanted at most 35")
     return NukeTransform(times, tuple(_component(each, times, where) for each in values))
 
 
 def _parse_attributes(block: Any, where: str) -> Attributes:
     _expect(block, "a", None, where)
     if len(block) % 2 == 0:
-        _refuse_block(where, f"attributes {_short_block(block[1:])} are not pairs of name and value")
+        refuse_text(where, f"attributes {short_value(block[1:])} are not pairs of name and value")
     return tuple(
         (_parse_name(name, where), _parse_curve(value, f"{where}: {str(name)[:60]}"))
         for name, value in zip(block[1::2], block[2::2])
@@ -198,7 +197,7 @@ def _parse_curve(block: Any, where: str) -> NukeCurve:
     if isinstance(block, str):
         return NukeCurve(_parse_number(block, where))
     if not block:
-        _refuse_block(where, "an empty curve")
+        refuse_text(where, "an empty curve")
     first = block[0]
     if isinstance(first, str) and first.lstrip('"').startswith("="):
         return _expression(block, where, lambda inner: _parse_curve(inner, where))
@@ -212,7 +211,7 @@ def _parse_curve(block: Any, where: str) -> NukeCurve:
 
 def _expression(block: list[Any], where: str, inner: Any) -> NukeCurve:
     if len(block) > 2:
-        _refuse_block(where, f"expression {_short_block(block[0])} with {len(block) - 1} values; wanted at most one")
+        refuse_text(where, f"expression {short_value(block[0])} with {len(block) - 1} values; wanted at most one")
     cached = inner(block[1]) if len(block) == 2 else NukeCurve()
     return NukeCurve(cached.constant, cached.keys, block[0], len(block) == 1)
 
@@ -226,11 +225,11 @@ def _parse_keys(block: list[Any], where: str) -> tuple[CurveKey, ...]:
 
 def _parse_runs(block: list[Any], where: str) -> tuple[CurveKey, ...]:
     if len(block) != 2 or not isinstance(block[1], list):
-        _refuse_block(where, f"run {_short_block(block)}; wanted r and a list of keys with counts")
+        refuse_text(where, f"run {short_value(block)}; wanted r and a list of keys with counts")
     keys: list[CurveKey] = []
     for run in block[1]:
         if not isinstance(run, list) or len(run) != 2:
-            _refuse_block(where, f"run {_short_block(run)}; wanted a key and a count")
+            refuse_text(where, f"run {short_value(run)}; wanted a key and a count")
         key = _parse_key(run[0], keys[-1].value if keys else None, where)
         keys.extend(key._replace(time=key.time + i) for i in range(_parse_count(run[1], where)))
     return _check_key_times(keys, where)
@@ -238,11 +237,11 @@ def _parse_runs(block: list[Any], where: str) -> tuple[CurveKey, ...]:
 
 def _parse_key(block: Any, before: float | None, where: str) -> CurveKey:
     if not isinstance(block, list) or not block:
-        _refuse_block(where, f"key {_short_block(block)}; wanted {{frame value ...}}")
+        refuse_text(where, f"key {short_value(block)}; wanted {{frame value ...}}")
     time = _parse_number(block[0], where)
     if len(block) == 1:
         if before is None:
-            _refuse_block(where, f"the first key, at {time:g}, has no value")
+            refuse_text(where, f"the first key, at {time:g}, has no value")
         return CurveKey(time, before)
     return _key_with_tail(time, block[1:], where)
 
@@ -261,8 +260,8 @@ def _key_with_tail(time: float, words: list[Any], where: str) -> CurveKey:
     if len(words) == 5:
         value, left, left_weight, right, right_weight = (_parse_number(word, where) for word in words)
         return CurveKey(time, value, left, left_weight, right, right_weight, False)
-    _refuse_block(
-        where, f"key {_short_block(words)} at {time:g}; wanted a value, a value and -, or a value with four numbers"
+    refuse_text(
+        where, f"key {short_value(words)} at {time:g}; wanted a value, a value and -, or a value with four numbers"
     )
 
 
@@ -270,14 +269,14 @@ def _parse_coded_key(key: CurveKey, word: Any, where: str) -> CurveKey:
     """A key with an interpolation code, whose low byte is 0 for step, 1 for linear, 2 for cubic."""
     code = _parse_integer(word, f"{where}: interpolation at {key.time:g}")
     if not 0 <= code <= 0xFFFF or code & 255 > 2:
-        _refuse_block(where, f"key at {key.time:g} says interpolation {code}; wanted step (0), linear (1) or cubic (2)")
+        refuse_text(where, f"key at {key.time:g} says interpolation {code}; wanted step (0), linear (1) or cubic (2)")
     return key._replace(step=code & 255 == 0, code=code)
 
 
 def _check_key_times(keys: list[CurveKey], where: str) -> tuple[CurveKey, ...]:
     for before, after in pairwise(keys):
         if after.time <= before.time:
-            _refuse_block(where, f"key at {after.time:g} follows the key at {before.time:g}; times must increase")
+            refuse_text(where, f"key at {after.time:g} follows the key at {before.time:g}; times must increase")
     return tuple(keys)
 
 
@@ -286,7 +285,7 @@ def _shared_curve(block: Any, times: Times, where: str) -> NukeCurve:
         value = _parse_number(block, where)
         return NukeCurve(keys=(CurveKey(times[0], value),)) if len(times) == 1 else NukeCurve(value)
     if not block:
-        _refuse_block(where, "an empty curve")
+        refuse_text(where, "an empty curve")
     if isinstance(block[0], str) and block[0].lstrip('"').startswith("="):
         return _expression(block, where, lambda inner: _shared_curve(inner, times, where))
     quick = _plain_keys(block, times)
@@ -299,11 +298,11 @@ def _shared_curve(block: Any, times: Times, where: str) -> NukeCurve:
     for each in block:
         items.extend(_items(each, where))
         if len(items) > len(times):
-            _refuse_block(where, f"more values than the {len(times)} key times")
+            refuse_text(where, f"more values than the {len(times)} key times")
     if len(items) == 1:
         items = items * len(times)
     if len(items) != len(times):
-        _refuse_block(where, f"{len(items)} values for {len(times)} key times")
+        refuse_text(where, f"{len(items)} values for {len(times)} key times")
     return NukeCurve(keys=tuple(_key_with_tail(time, item, where) for time, item in zip(times, items)))
 
 
@@ -336,11 +335,11 @@ def _items(block: Any, where: str, depth: int = 0) -> list[list[Any]]:
         return [[block]]
     if block and block[0] == "x":
         if len(block) != 3 or depth > 8:
-            _refuse_block(where, f"repeat {_short_block(block)}; wanted x, a count and one value")
+            refuse_text(where, f"repeat {short_value(block)}; wanted x, a count and one value")
         repeated = _items(block[2], where, depth + 1)
         count = _parse_count(block[1], where)
         if count * len(repeated) > _MAX_REPEAT:
-            _refuse_block(where, f"{count} repeats; wanted at most {_MAX_REPEAT}")
+            refuse_text(where, f"{count} repeats; wanted at most {_MAX_REPEAT}")
         return repeated * count
     return [block]
 
@@ -348,29 +347,20 @@ def _items(block: Any, where: str, depth: int = 0) -> list[list[Any]]:
 def _parse_times(block: Any, where: str) -> Times:
     words = [block] if isinstance(block, str) else block
     if not words:
-        _refuse_block(where, "no key times")
+        refuse_text(where, "no key times")
     times = tuple(_parse_number(word, where) for word in words)
     for before, after in pairwise(times):
         if after <= before:
-            _refuse_block(where, f"key time {after:g} follows {before:g}; times must increase")
+            refuse_text(where, f"key time {after:g} follows {before:g}; times must increase")
     return times
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _refuse_block(where: str, what: str) -> NoReturn:
-    raise DocumentError(f"{where}: {what}")
-
-
-def _short_block(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def _expect(block: Any, word: str, length: int | None, where: str) -> None:
     if not isinstance(block, list) or not block or block[0] != word or (length is not None and len(block) != length):
-        _refuse_block(where, f"found {_short_block(block)}; wanted {{{word} ...}}")
+        refuse_text(where, f"found {short_value(block)}; wanted {{{word} ...}}")
 
 
 def _parse_number(word: Any, where: str) -> float:
@@ -384,19 +374,19 @@ def _parse_number(word: Any, where: str) -> float:
             value = math.nan
         if abs(value) <= LARGEST:
             return value
-    _refuse_block(where, f"found {_short_block(word)}; wanted a number that fits 32 bits")
+    refuse_text(where, f"found {short_value(word)}; wanted a number that fits 32 bits")
 
 
 def _parse_integer(word: Any, where: str) -> int:
     if isinstance(word, str) and re.fullmatch(r"-?\d{1,18}", word):
         return int(word)
-    _refuse_block(where, f"found {_short_block(word)}; wanted a whole number")
+    refuse_text(where, f"found {short_value(word)}; wanted a whole number")
 
 
 def _parse_count(word: Any, where: str) -> int:
     number = _parse_number(word, where)
     if number != int(number) or not 1 <= number <= _MAX_REPEAT:
-        _refuse_block(where, f"count {number:g}; wanted a whole number between 1 and {_MAX_REPEAT}")
+        refuse_text(where, f"count {number:g}; wanted a whole number between 1 and {_MAX_REPEAT}")
     return int(number)
 
 
@@ -407,13 +397,13 @@ def _flags(block: Any, where: str) -> int:
 
 def _parse_kind(word: Any, where: str) -> str:
     if word not in KINDS:
-        _refuse_block(where, f"curve type {_short_block(word)}; wanted one of {', '.join(KINDS)}")
+        refuse_text(where, f"curve type {short_value(word)}; wanted one of {', '.join(KINDS)}")
     return str(word)
 
 
 def _parse_name(word: Any, where: str) -> str:
     if not isinstance(word, str):
-        _refuse_block(where, f"name {_short_block(word)}; wanted a word")
+        refuse_text(where, f"name {short_value(word)}; wanted a word")
     return word
 
 

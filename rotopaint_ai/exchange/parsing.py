@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -129,6 +130,29 @@ def parse_integer(where: str, value: object, *, limit: float = FAR_PX) -> int:
     if found != int(found):
         raise DocumentError(f"{where}: is {found:g}; wanted a whole number")
     return int(found)
+
+
+def whole_frame(where: str, value: object, name: str, warnings: list[str]) -> int:
+    """The frame of a key of the shape `name`. Raises DocumentError.
+
+    Times are sums of frame durations, so only rounding separates them from whole frames; others are reported.
+    """
+    exact = finite_number(where, value)
+    if abs(exact - round(exact)) > 0.01:
+        warnings.append(f"{name}: keys between frames were moved to the nearest frame")
+    return round(exact)
+
+
+def frame_pattern(path: Path, suffix: str) -> Path:
+    """The pattern `NAME.####SUFFIX` of the files of a shot, for `NAMESUFFIX` or a pattern with any number of #."""
+    if "#" in path.name:
+        return path.with_name(re.sub(r"#+", "####", path.name))
+    return path.with_name(path.name[: -len(suffix)] + ".####" + suffix)
+
+
+def frame_file(pattern: Path, frame: int) -> Path:
+    """The file of a frame of a `frame_pattern`."""
+    return pattern.with_name(pattern.name.replace("####", f"{frame:04d}"))
 
 
 def names_of(document: RotoDocument, word: Callable[[str], str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
+from rotopaint_ai.shapes.edit_points import point_between
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, ControlPoint, Key, Points, RotoDocument, RotoShape
 
 PIECES: Final = 4
@@ -85,16 +86,12 @@ def _split_segments(points: Points) -> list[ControlPoint]:
 def _halve(a: ControlPoint, b: ControlPoint, t: float) -> tuple[ControlPoint, ControlPoint, ControlPoint]:
     """A segment split at t: its start, the new point and its end, with the handles of the two pieces."""
     p = [(a.x, a.y), (a.x + a.out_dx, a.y + a.out_dy), (b.x + b.in_dx, b.y + b.in_dy), (b.x, b.y)]
-    q = [_mix(p[i], p[i + 1], t) for i in range(3)]
-    r = [_mix(q[i], q[i + 1], t) for i in range(2)]
-    x, y = _mix(r[0], r[1], t)
+    q = [point_between(p[i], p[i + 1], t) for i in range(3)]
+    r = [point_between(q[i], q[i + 1], t) for i in range(2)]
+    x, y = point_between(r[0], r[1], t)
     begin = a._replace(out_dx=q[0][0] - a.x, out_dy=q[0][1] - a.y)
     middle = ControlPoint(x, y, r[0][0] - x, r[0][1] - y, r[1][0] - x, r[1][1] - y)
     return begin, middle, b._replace(in_dx=q[2][0] - b.x, in_dy=q[2][1] - b.y)
-
-
-def _mix(a: Vector, b: Vector, t: float) -> Vector:
-    return a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t
 
 
 def _width_shares(points: list[ControlPoint], taper: tuple[float, float]) -> list[float]:

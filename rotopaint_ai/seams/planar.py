@@ -25,6 +25,7 @@ from rotopaint_ai.errors import PlateError, UsageError
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.groove_width import root_light
 from rotopaint_ai.seams.plane_fit import KeyedPlane, PlaneFit
+from rotopaint_ai.shapes.edit_transform import map_point
 from rotopaint_ai.shapes.manual_keys import manual_keys
 from rotopaint_ai.shapes.rasterise import matte, subtract_mattes, union
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape, feather_line, feather_rows
@@ -184,13 +185,7 @@ def moved_by(points: Points, homography: Array) -> Points:
         u, v, w = homography @ (x, y, 1.0)
         return float(u / w), float(v / w)
 
-    def transform_point(p: ControlPoint) -> ControlPoint:
-        x, y = map_xy(p.x, p.y)
-        ix, iy = map_xy(p.x + p.in_dx, p.y + p.in_dy)
-        ox, oy = map_xy(p.x + p.out_dx, p.y + p.out_dy)
-        return ControlPoint(x, y, ix - x, iy - y, ox - x, oy - y)
-
-    return tuple(map(transform_point, points))
+    return tuple(map_point(point, map_xy) for point in points)
 
 
 def _spans_from_keys(keys: Sequence[int], frames: Sequence[int]) -> list[_TrackSpan]:

@@ -162,9 +162,9 @@ def _split_at(points: Points, segment: int, t: float) -> Points:
     """Insert a control point at t of a segment by de Casteljau's algorithm."""
     after = (segment + 1) % len(points)
     p0, p1, p2, p3 = _segment_cubic(points[segment], points[after])
-    ab, bc, cd = _point_between(p0, p1, t), _point_between(p1, p2, t), _point_between(p2, p3, t)
-    abc, bcd = _point_between(ab, bc, t), _point_between(bc, cd, t)
-    x, y = _point_between(abc, bcd, t)
+    ab, bc, cd = point_between(p0, p1, t), point_between(p1, p2, t), point_between(p2, p3, t)
+    abc, bcd = point_between(ab, bc, t), point_between(bc, cd, t)
+    x, y = point_between(abc, bcd, t)
     out = list(points)
     out[segment] = out[segment]._replace(out_dx=ab[0] - p0[0], out_dy=ab[1] - p0[1])
     out[after] = out[after]._replace(in_dx=cd[0] - p3[0], in_dy=cd[1] - p3[1])
@@ -172,7 +172,8 @@ def _split_at(points: Points, segment: int, t: float) -> Points:
     return tuple(out)
 
 
-def _point_between(a: Place, b: Place, t: float) -> Place:
+def point_between(a: Place, b: Place, t: float) -> Place:
+    """The point at share `t` of the way from a to b."""
     return a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t
 
 

@@ -50,7 +50,7 @@ def rotation(degrees: float, pivot: tuple[float, float], pixel_aspect: float = 1
 
 def transform(points: Points, affine: Affine, indices: Collection[int] | None = None) -> Points:
     """The points mapped, or those at `indices`; tangents are mapped too."""
-    return tuple(_map_point(p, affine) if indices is None or i in indices else p for i, p in enumerate(points))
+    return tuple(_apply_affine(p, affine) if indices is None or i in indices else p for i, p in enumerate(points))
 
 
 def push_points(
@@ -73,7 +73,7 @@ def push_points(
         weight = (1.0 - u * u) ** 2 if u < 1.0 else 0.0
         return x + offset[0] * weight, y + offset[1] * weight
 
-    return tuple(_push_point(point, push) for point in points)
+    return tuple(map_point(point, push) for point in points)
 
 
 def points_bounds(points: Points, indices: Collection[int] | None = None) -> tuple[float, float, float, float] | None:
@@ -85,12 +85,13 @@ def points_bounds(points: Points, indices: Collection[int] | None = None) -> tup
     return min(xs), min(ys), max(xs), max(ys)
 
 
-def _map_point(p: ControlPoint, affine: Affine) -> ControlPoint:
+def _apply_affine(p: ControlPoint, affine: Affine) -> ControlPoint:
     return ControlPoint(*affine(p.x, p.y), *affine.map_offset(p.in_dx, p.in_dy), *affine.map_offset(p.out_dx, p.out_dy))
 
 
-def _push_point(point: ControlPoint, push: Callable[[float, float], tuple[float, float]]) -> ControlPoint:
-    x, y = push(point.x, point.y)
-    ix, iy = push(point.x + point.in_dx, point.y + point.in_dy)
-    ox, oy = push(point.x + point.out_dx, point.y + point.out_dy)
+def map_point(point: ControlPoint, map_xy: Callable[[float, float], tuple[float, float]]) -> ControlPoint:
+    """A control point with the ends of both tangents, mapped by any map of the plane."""
+    x, y = map_xy(point.x, point.y)
+    ix, iy = map_xy(point.x + point.in_dx, point.y + point.in_dy)
+    ox, oy = map_xy(point.x + point.out_dx, point.y + point.out_dy)
     return ControlPoint(x, y, ix - x, iy - y, ox - x, oy - y)
