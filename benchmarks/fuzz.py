@@ -289,7 +289,7 @@ def _read_card(path: Path) -> None:
         (folder / names[path.suffix]).write_bytes(path.read_bytes())
         with (
             mock.patch.object(pack, "read_signature", signature),
-            mock.patch.object(pack, "sha256", return_value="0" * 64),
+            mock.patch.object(pack, "file_sha256", return_value="0" * 64),
         ):
             pack.load_pack(folder)
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
@@ -33,6 +34,17 @@ def file_bytes(path: Path, most: int = 512 << 20) -> bytes:
         if facts.st_size > most:
             raise UsageError(f"{path}: has {facts.st_size:,} bytes; wanted {most:,} at most")
         return stream.read(most)
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file as hexadecimal text."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def absolute_place(place: str) -> str:
+    """A path as an absolute path, which holds in any working folder; a server's address stays unchanged."""
+    return place if "://" in place else os.path.abspath(place)
 
 
 def _without_waiting(path: str, flags: int) -> int:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from filelock import FileLock
 
 from rotopaint_ai.errors import ServerError
-from rotopaint_ai.files import replacing, user_cache
+from rotopaint_ai.files import file_sha256, replacing, user_cache
 from rotopaint_ai.producer import Producer
 
 TRIES = 4
@@ -64,7 +64,7 @@ class RemoteFiles:
         self.cache.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_suffix(".lock")):
             with suppress(FileNotFoundError):  # another process may delete it at any moment to make room
-                if path.is_file() and _sha256(path) == sha256:  # each process verifies it once
+                if path.is_file() and file_sha256(path) == sha256:  # each process verifies it once
                     os.utime(path)
                     return path
             self._make_room(n_bytes, path.suffix)
@@ -121,11 +121,6 @@ class RemoteFiles:
             total += size
             if total > self.limit_bytes:
                 path.unlink(missing_ok=True)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 Files = TypeVar("Files", bound=RemoteFiles)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Final
 
 from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say
 from rotopaint_ai.errors import in_one_line
+from rotopaint_ai.files import absolute_place
 from rotopaint_ai.jobs import BEGINS_ANEW
 from rotopaint_ai.watch import StagedProgress, StageProgress, watch_work
 
@@ -78,7 +78,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     check_cluster_arguments(arguments)
     _refuse_measured(arguments)
-    eyes, dataset = _eyes(arguments), read_dataset(_absolute_folder(arguments.dataset))
+    eyes, dataset = _eyes(arguments), read_dataset(absolute_place(arguments.dataset))
     splits = _splits(arguments, dataset)
     chosen = choose_samples(dataset, splits)
     packs, notes = _packs(arguments, chosen)
@@ -113,11 +113,6 @@ def execute(arguments: argparse.Namespace) -> int:
 def _tell_turn(tell: StageProgress, turn: str, stage: str, done: int, total: int) -> None:
     """Report progress; of two packs, also which one."""
     tell(turn + stage, done, total)
-
-
-def _absolute_folder(dataset: str) -> str:
-    """A data set's absolute folder, for workers in other folders; a URL stays unchanged."""
-    return dataset if "://" in dataset else os.path.abspath(dataset)
 
 
 def _refuse_measured(arguments: argparse.Namespace) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from rotopaint_ai.cli.shared import require_training, text_given
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.files import absolute_place
 from rotopaint_ai.jobs import BEGINS_ANEW, Cancel, Event, Sink, warning
 from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
 from rotopaint_ai.watch import watch_work
@@ -112,14 +113,14 @@ def _write_template(arguments: argparse.Namespace) -> int:
     """Write the steps of this training for a farm, with paths that are valid on every machine."""
     from rotopaint_ai.batch.openjd import write_chain
 
-    data, out = [_as_absolute(each) for each in arguments.datasets], _as_absolute(arguments.out)
+    data, out = [absolute_place(each) for each in arguments.datasets], absolute_place(arguments.out)
     init, against = (None if each is None else _everywhere(each) for each in (arguments.init, arguments.against))
     gate = against or (init if init != "none" else None)
     if arguments.publish and gate is None:
         raise UsageError("--publish: needs --against PACK too, the gate that a pack must pass first")
     mining = _mine_arguments(arguments.mine or "")
     gating = [*(["--against", gate] if gate is not None else []), "--json", f"{out}.run/gate.json"]
-    publish = ["publish", out, "--to", _as_absolute(arguments.publish)] if arguments.publish else []
+    publish = ["publish", out, "--to", absolute_place(arguments.publish)] if arguments.publish else []
     commands = {
         **({"Mine": ["mine", *mining, "--out", data[0]]} if mining else {}),
         "Train": ["train", *data, "--out", out, *_training_arguments(arguments, init), "--resume"],
@@ -147,15 +148,10 @@ def _mine_arguments(text: str) -> list[str]:
     return [_everywhere(path) for each in shlex.split(text) for path in sorted(glob(each)) or [each]]
 
 
-def _as_absolute(place: str) -> str:
-    """An absolute path, because a farm's tasks start in any folder; a server's address stays unchanged."""
-    return place if "://" in place else os.path.abspath(place)
-
-
 def _everywhere(word: str) -> str:
     """A word as an absolute path if it is a path; names and options stay unchanged."""
     is_path = (os.sep in word and "=" not in word.split(os.sep)[0]) or os.path.exists(word)
-    return _as_absolute(word) if is_path and not word.startswith(("-", "{")) else word
+    return absolute_place(word) if is_path and not word.startswith(("-", "{")) else word
 
 
 def _as_rank(train: Callable[[], int]) -> int:

@@ -24,7 +24,6 @@ Training writes the card with `write_card`. `load_pack` refuses a pack that does
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -34,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from rotopaint_ai.errors import PackError
-from rotopaint_ai.files import file_bytes, user_cache, write_json
+from rotopaint_ai.files import file_bytes, file_sha256, user_cache, write_json
 from rotopaint_ai.inference.onnx_session import Signature, Tensor
 from rotopaint_ai.inference.process import read_signature, shipped_places
 from rotopaint_ai.inference.signing import check_signature
@@ -95,22 +94,26 @@ class Pack:
     @property
     def seam_path(self) -> Path | None:
         """The seam model, where the pack has one."""
-        return self.folder / SEAM if (self.folder / SEAM).is_file() else None
+        return self._path_of(SEAM)
 
     @property
     def fill_path(self) -> Path | None:
         """The learned fill, where the pack has one."""
-        return self.folder / FILL if (self.folder / FILL).is_file() else None
+        return self._path_of(FILL)
 
     @property
     def detector_path(self) -> Path | None:
         """The face detector, where the pack has one."""
-        return self.folder / DETECTOR if (self.folder / DETECTOR).is_file() else None
+        return self._path_of(DETECTOR)
 
     @property
     def front_path(self) -> Path | None:
         """The segmentation network, where the pack has one."""
-        return self.folder / SEGMENTATION if (self.folder / SEGMENTATION).is_file() else None
+        return self._path_of(SEGMENTATION)
+
+    def _path_of(self, name: str) -> Path | None:
+        path = self.folder / name
+        return path if path.is_file() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +173,7 @@ def write_card(folder: Path, card: Mapping[str, Any]) -> dict[str, Any]:
     for name in _NEEDED:
         if not (folder / name).is_file():
             raise PackError(f"{folder}: {name} is missing; a pack wants {', '.join(_NEEDED)}")
-    files = {path.name: sha256(path) for path in _hashed_files(folder)}
+    files = {path.name: file_sha256(path) for path in _hashed_files(folder)}
     full = {"format": FORMAT, "version": VERSION, **card, "files": files}
     _card_fields(full, folder)
     write_json(folder / CARD, full)
@@ -180,12 +183,6 @@ def write_card(folder: Path, card: Mapping[str, Any]) -> dict[str, Any]:
 def load_card(folder: Path) -> dict[str, Any]:
     """The card of a pack's folder, without the fields that `write_card` adds. Raises PackError."""
     return {name: value for name, value in _read_card(folder).items() if name not in ("format", "version", "files")}
-
-
-def sha256(path: Path) -> str:
-    """SHA-256 of a file as hexadecimal text."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def find_pack(pack: str | Path | None = None) -> Path:
@@ -398,7 +395,7 @@ def _check_files(folder: Path, wanted: Mapping[str, str]) -> None:
             raise PackError(f"{folder / CARD}: file '{name}' is not a plain name; export the pack again")
         if not (folder / name).is_file():
             raise PackError(f"{folder}: {name} is missing; copy or export the pack again")
-        got = sha256(folder / name)
+        got = file_sha256(folder / name)
         if got != digest:
             raise PackError(
                 f"{folder / name}: altered since the card was written "

@@ -26,9 +26,9 @@ from rotopaint_ai.pipeline.export import ExportedFile
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, hold_spans
 from rotopaint_ai.pipeline.render_frame import PictureNames
+from rotopaint_ai.project.run_record import FORMAT
 from rotopaint_ai.seams.visibility import STATIONS, flicker
 
-FORMAT = "rotopaint-run"
 VERSION = 1
 PACKAGES = ("numpy", "onnxruntime", "opencv-python-headless", "OpenImageIO", "opencolorio", "av")
 VISIBILITY_MEANING = (

@@ -164,7 +164,7 @@ def _refuse_others(claim: FolderClaim, known: Mapping[str, Any] | None) -> None:
         before, now = known.get("job") or {}, claim.job or {}
         changed = [name for name in now if name in before and before[name] != now[name]]
         if changed:
-            was, new = (_as_text(values[changed[0]]) for values in (before, now))
+            was, new = (setting_text(values[changed[0]]) for values in (before, now))
             raise UsageError(f"{claim.out}: belongs to a job with {changed[0]} {was}, this one has {new}; {advice}")
     if foreign := _foreign(claim, known):
         more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
@@ -267,7 +267,8 @@ def _names_in(folder: Path) -> set[str]:
         return set()
 
 
-def _as_text(value: Any) -> str:
+def setting_text(value: Any) -> str:
+    """A setting of a job as text for a message."""
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

@@ -31,7 +31,7 @@ from typing import Any, Literal
 from rotopaint_ai.errors import DiskError, UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import summarise
-from rotopaint_ai.pipeline.out_folder import FOLDER, Stamp, facts_at
+from rotopaint_ai.pipeline.out_folder import FOLDER, Stamp, facts_at, setting_text
 
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 FrameStatus = Literal["done", "lost", "failed"]
@@ -444,11 +444,7 @@ def _job_difference(folder: Path, content: Mapping[str, Any]) -> str | None:
 def _change_detail(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     if name not in ("crops", "frames"):
         return ""
-    return f" (was {_format_setting(before.get(name))}, is {_format_setting(now[name])})"
-
-
-def _format_setting(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f" (was {setting_text(before.get(name))}, is {setting_text(now[name])})"
 
 
 class CountedRecords:

@@ -339,9 +339,6 @@ def _clip_region(region: Region, window: Region) -> Array:
     return Region(region.x - window.x, region.y - window.y, region.coverage).paste(width, height)
 
 
-_NOTHING = 1 / 1024  # a matte fainter than this changes nothing (`seams/cleanplate.py`)
-
-
 def patch_name(frame: int, format: Format) -> str:
     """Path of a frame's patch inside the run's folder."""
     return f"{PATCH_FOLDER}/{format.name}.{format.number(frame)}.exr"
@@ -357,7 +354,7 @@ def write_patch(path: Path, filled: FilledRegion | None, format: Format) -> None
         alpha, rgb, at = np.zeros((1, 1), np.float32), np.zeros((1, 1, 3), np.float32), (0, 0)
     else:
         seams = filled.seams
-        alpha = np.where(seams.matte > _NOTHING, seams.cover, np.float32(0.0))
+        alpha = np.where(seams.matte > cleanplate.FAINTEST, seams.cover, np.float32(0.0))
         rgb = np.where(alpha[..., None] > 0, filled.after - seams.rgb * (1 - alpha[..., None]), np.float32(0.0))
         at = (seams.x, seams.y)
     planes = [(name, np.ascontiguousarray(rgb[..., k], np.float32)) for k, name in enumerate("RGB")]

@@ -27,11 +27,6 @@ def face_names(state: State) -> tuple[str, ...]:
     return tuple(sorted({*state.faces, *([state.face] if state.face else [])}))
 
 
-def names_aside(state: State) -> frozenset[str]:
-    """The names of all shapes of the faces that are set aside."""
-    return frozenset(name for face in state.faces.values() for name in face.aside.values())
-
-
 def choose_face(state: State, name: str, pack: str | None) -> State:
     """The state with another current face; a new face where none has that name.
 

@@ -27,7 +27,7 @@ Bools = NDArray[Any]  # bool
 FillFunction = Callable[[Array, Bools, Sequence[WideCurve], LearnedFill | None], tuple[Array, Mapping[str, float]]]
 
 _MARGIN = 16  # margin of plate round the matte, in shrunk pixels
-_NOTHING = 1 / 1024  # lower coverage is a rounding error or the end of a feather, and changes nothing
+FAINTEST = 1 / 1024  # lower coverage is a rounding error or the end of a feather, and changes nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def paint(
     part, cover = np.ascontiguousarray(rgb[window], np.float32), np.asarray(matte[window], np.float32)
     if not np.isfinite(sum(cv2.sumElems(part))):
         part = np.nan_to_num(part, nan=0.0, posinf=65504.0, neginf=-65504.0)
-    hole = cover > _NOTHING
+    hole = cover > FAINTEST
     at = np.flatnonzero(hole)
     corner = window[1].start, window[0].start
     moved = [(np.asarray(line) - corner, half) for line, half in curves]
@@ -109,7 +109,7 @@ def window_of(matte: NDArray[np.floating], curves: Sequence[WideCurve]) -> tuple
 
     A box that fills most of the crop is extended to the whole crop, which saves a copy.
     """
-    left, top, width, height = cv2.boundingRect((matte > _NOTHING).view(np.uint8))
+    left, top, width, height = cv2.boundingRect((matte > FAINTEST).view(np.uint8))
     if not width:
         return None
     widest = max([2.0 * float(half) for _, half in curves], default=0.0)

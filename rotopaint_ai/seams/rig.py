@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.seams import grain, harmonic_fill
+from rotopaint_ai.seams.cleanplate import FAINTEST
 
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
@@ -32,7 +33,6 @@ RIM_PX = 9  # width of the surroundings to which a loan is fitted
 TILE_PX = 48  # side of the patches that fill a hole which no source picture shows
 TEXTURED = 0.015, 0.25  # least median detail of a texture: log light, and share of the variation of coarse light
 REACH = 2.0  # search distance for such patches, as a multiple of the hole's size (at least TILE_PX)
-_NOTHING = 1 / 1024  # as in `cleanplate`
 _FLOOR = 0.02  # share of the mean light, as in `cleanplate`
 _BENT = 0.3  # log light: a larger difference from the median is another object, not other light
 _BAND = 10  # px around the hole whose grain is copied into it
@@ -123,7 +123,7 @@ def fill(now: Array, matte: Array, loans: Iterable[Loan]) -> RigFill:
 
     Where the matte is 0 the pixels are those of `now`, bit for bit.
     """
-    hole = matte > _NOTHING
+    hole = matte > FAINTEST
     if not hole.any() or hole.all():
         return RigFill(now.copy(), {})
     light = np.nan_to_num(now, nan=0.0, posinf=65504.0, neginf=0.0).astype(np.float32)

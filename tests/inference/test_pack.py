@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.errors import PackError
+from rotopaint_ai.files import file_sha256
 from rotopaint_ai.inference.models import open_models
-from rotopaint_ai.inference.pack import find_pack, load_pack, sha256, write_card
+from rotopaint_ai.inference.pack import find_pack, load_pack, write_card
 
 from .conftest import SHEET, SIZE, PackMaker
 
@@ -145,7 +146,7 @@ def test_weights_of_any_name_beside_a_model_are_hashed(make_pack: PackMaker, loc
     model.graph.initializer[-1].ClearField("raw_data")
     (folder / "landmarks.onnx").write_bytes(model.SerializeToString())
     (folder / location).write_bytes(values.tobytes())
-    _edit(folder, lambda card: card["files"].update({"landmarks.onnx": sha256(folder / "landmarks.onnx")}))
+    _edit(folder, lambda card: card["files"].update({"landmarks.onnx": file_sha256(folder / "landmarks.onnx")}))
     with pytest.raises(PackError, match=refusal):
         load_pack(folder)
 

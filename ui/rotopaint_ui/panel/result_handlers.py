@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from PySide6.QtCore import QObject, Signal
 
+from rotopaint_ai.files import absolute_place
 from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.engine.frame_cache import CLEAN
 from rotopaint_ui.panel.panel_widgets import PanelWidgets
@@ -59,7 +58,7 @@ class ResultHandlers(QObject):
         choice = services.opening.choice
         services.live.open_plate(plate.source, None if choice is None else choice.colourspace)
         services.jobs.read_results()
-        services.preferences.set(services.preferences.value.with_recent(_lasting(plate.source)))
+        services.preferences.set(services.preferences.value.with_recent(absolute_place(plate.source)))
         self.plate_opened.emit()
 
     def offer_learnt(self, folder: str) -> None:
@@ -111,8 +110,3 @@ class ResultHandlers(QObject):
         if name == CLEAN:
             self._updates.want_frames()
             self._widgets.canvas.refresh()
-
-
-def _lasting(source: str) -> str:
-    """A plate's path as an absolute path, which holds in any working directory."""
-    return source if "://" in source else os.path.abspath(source)

@@ -12,7 +12,6 @@ from pathlib import Path
 from PySide6.QtCore import QPointF, QRect, QRectF, QSize
 from PySide6.QtGui import QColor, QFont, QPainter, QPixmap
 
-from rotopaint_ai.project.face_groups import names_aside
 from rotopaint_ai.shapes.roto import Landmark, RotoDocument, RotoShape
 from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.drawing.render import (
@@ -234,7 +233,7 @@ class Stack:
         if overlay.landmarks:
             paint_landmarks(painter, scene.still_marks, view)
         own, full = session.selection.shape, painter.opacity()
-        aside = names_aside(session.state) - session.selection.shapes
+        aside = session.state.aside - session.selection.shapes
         if overlay.splines:
             for outline in scene.still:
                 if outline.shape.name != own and not (is_painted and outline.shape.role == "seam"):

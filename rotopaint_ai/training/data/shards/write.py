@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import math
 import tarfile
@@ -16,7 +15,7 @@ import cv2
 import numpy as np
 
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.files import replacing, write_text
+from rotopaint_ai.files import file_sha256, replacing, write_text
 from rotopaint_ai.plates.coded_pictures import (
     CLIP_LENGTH,
     CLIP_SUFFIX,
@@ -178,8 +177,7 @@ def _write_shard(
                     members.setdefault(sample.image, in_clip if suffix == CLIP_SUFFIX else place)
                 truth = "".join(lines[row] + "\n" for row in run) if suffix == CLIP_SUFFIX else lines[run[0]]
                 _add_member(tar, f"{run[0]:08}.json{'l' if suffix == CLIP_SUFFIX else ''}", truth.encode())
-        with beside.open("rb") as stream:
-            sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+        sha256 = file_sha256(beside)
     return Shard(path.name, path.stat().st_size, sha256, members)
 
 

@@ -553,7 +553,7 @@ def test_a_shard_evicted_by_another_process_is_fetched_again(
     """Two trainings share a full cache: one removes the file that the other has just checked."""
     server, moody = _server(packed, tmp_path)
     pictures, plain = ShardPictures(server, server.index()), read_dataset(packed)
-    name, hashed, mapped, removed = plain.samples[0].image, remote._sha256, read._map, list[Path]()
+    name, hashed, mapped, removed = plain.samples[0].image, remote.file_sha256, read._map, list[Path]()
 
     def and_removed(path: Path) -> None:
         if not removed:
@@ -571,7 +571,7 @@ def test_a_shard_evicted_by_another_process_is_fetched_again(
 
     if at == "hashed":
         server.shard(pictures.index.shards[pictures.shard_of(name)])
-        monkeypatch.setattr(remote, "_sha256", hash_of)
+        monkeypatch.setattr(remote, "file_sha256", hash_of)
     else:
         monkeypatch.setattr(read, "_map", map_of)
     np.testing.assert_array_equal(pictures.picture(name), plain.picture(0))

@@ -12,7 +12,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from rotopaint_ai.inference.pack import CARD, FILL, find_pack, load_pack, sha256
+from rotopaint_ai.files import file_sha256
+from rotopaint_ai.inference.pack import CARD, FILL, find_pack, load_pack
 from rotopaint_ai.training.models.backbone import find_part, find_shared_models
 from rotopaint_ai.training.pack import train as making
 
@@ -49,4 +50,4 @@ def test_a_pack_is_written_with_the_fill_it_started_from(tmp_path: Path, monkeyp
     written = tmp_path / "character" / FILL
     assert written.read_bytes() == (find_pack(None) / FILL).read_bytes()
     card = json.loads((tmp_path / "character" / CARD).read_text())
-    assert card["files"][FILL] == sha256(written)
+    assert card["files"][FILL] == file_sha256(written)
