@@ -245,6 +245,7 @@ def _nest(
 
 
 def shape_element(shape: RotoShape, document: RotoDocument, name: str) -> NukeShape:
+    """A shape with keys as an element of the tree, in Nuke's pixels with y upwards."""
     line = RELATIVE if shape.closed else OPEN_SPLINE | RELATIVE | OPEN
     return NukeShape(
         name,

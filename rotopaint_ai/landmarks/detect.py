@@ -103,7 +103,8 @@ class Follower:
     def step(
         self, frame: int, rgb: Picture, origin: tuple[int, int] = (0, 0), hand: Hand | None = None
     ) -> FrameLandmarks:
-        """Landmarks of the next frame (data window at `origin`); `hand` places landmarks (by row) by hand."""
+        """Landmarks of the next frame, from its pixels (H, W, 3) with the data window at `origin`; `hand` places
+        landmarks (by row) by hand."""
         held_from = self._held_from(frame, rgb, origin)
         if held_from != frame and self._previous is not None and self._previous.crop is not None:
             reading = self._read_crop(rgb, origin, self._previous.crop)  # the same crop: only the noise differs
@@ -245,14 +246,18 @@ class Follower:
 def read(
     rgb: Picture, origin: tuple[int, int], crops: Sequence[Crop], *, detect: Detect, size_px: int, display: Display
 ) -> list[FaceReading]:
-    """The model's prediction for each crop of a frame, in plate space."""
+    """The model's prediction for each crop of a frame, in plate space.
+
+    rgb: scene-linear pixels (H, W, 3) of a data window whose top left is the plate pixel `origin`. size_px: the side of
+    the model's input.
+    """
     return read_pictures([display(cut(rgb, origin, crop, size_px)) for crop in crops], crops, detect, size_px)
 
 
 def read_pictures(
     pictures: Sequence[Picture], crops: Sequence[Crop], detect: Detect, size_px: int
 ) -> list[FaceReading]:
-    """The model's prediction for pictures cut from a frame, in plate space."""
+    """The model's prediction for pictures (size_px, size_px, 3), display-referred, cut from a frame, in plate space."""
     points, errors, visible = detect(np.ascontiguousarray(np.stack(pictures), dtype=np.float32))
     return [
         _reading(crop, np.asarray(points[row]), np.asarray(errors[row]), np.asarray(visible[row]), size_px)
@@ -277,14 +282,14 @@ def _reading(crop: Crop, points: Picture, errors: Picture, visible: Picture, siz
 
 
 def are_near(points_PC: Array, crop: Crop) -> bool:
-    """Whether points (P, 2) are finite and within `FARTHEST` sides of a crop's centre."""
+    """Whether points (P, 2) in plate space are finite and within `FARTHEST` sides of a crop's centre."""
     return bool(
         np.isfinite(points_PC).all() and np.abs(points_PC - (crop.x, crop.y)).max(initial=0) <= FARTHEST * crop.side
     )
 
 
 def jitter_crops(crop: Crop) -> list[Crop]:
-    """Shifted and larger crops: a real face is predicted at the same position in each of them."""
+    """Shifted and larger crops in plate space: a real face is predicted at the same position in each of them."""
     side = crop.side * _MOVED_SCALE
     return [Crop(crop.x + dx * crop.side, crop.y + dy * crop.side, side) for dx, dy in _MOVES]
 
@@ -310,8 +315,9 @@ def propose(
     display: Display,
     margin: float = CROP_MARGIN,
 ) -> Box:
-    """A box around the face with the smallest expected error, searched on a grid over the plate.
+    """A box around the face with the smallest expected error, searched on a grid over the plate; in plate pixels.
 
+    rgb, origin, size_px: as for `read`; width, height: the plate's, in pixels.
     For `--crop auto`: a proposal to check, not a face detector. Raises CropError if nothing looks like a face.
     """
     follower = Follower(detect, size_px, CropKeys(), display, margin=margin, holds=None)

@@ -148,6 +148,7 @@ def _rows_with_errors(landmarks: FrameLandmarks) -> list[list[float] | None]:
 
 
 def rounded_rows(values: Array) -> list[list[float]]:
+    """Rows (N, K) of plate pixels, rounded to DIGITS decimals as in records."""
     return [[round(number, DIGITS) for number in row] for row in values.astype(np.float64).tolist()]
 
 

@@ -70,6 +70,7 @@ def usual_width(widths: Sequence[float]) -> float:
 
 
 def value_at_share(widths: Sequence[float], share: float) -> float:
+    """The width at a share, 0 to 1, of the sorted widths, in their own unit; not interpolated."""
     return sorted(widths)[min(len(widths) - 1, int(share * len(widths)))]
 
 

@@ -18,6 +18,8 @@ MARGIN = 8  # px of rim around each box, plus half the box's smaller side
 def fill(rgb: Array, hole: Bools, known: Bools) -> Array:
     """Replace `hole` by a smooth blend of the `known` pixels around it; other pixels stay unchanged.
 
+    rgb: (H, W, C) float32 in any linear scale; hole, known: (H, W) bool; returns a copy of rgb.
+
     Pull-push over an image pyramid (Gortler et al., "The Lumigraph", 1996, section 3.4): known light is averaged down
     until no hole is left, then interpolated back up into the holes. HDR and negative values are preserved. A hole
     without known pixels nearby is left unchanged.

@@ -179,7 +179,7 @@ def _with_feather(shape: RotoShape, frame: int) -> Points:
 
 
 def moved_by(points: Points, homography: Array) -> Points:
-    """Control points with both tangents, mapped by a homography."""
+    """Control points with both tangents, mapped by a homography (3, 3) of plate space."""
 
     def map_xy(x: float, y: float) -> tuple[float, float]:
         u, v, w = homography @ (x, y, 1.0)

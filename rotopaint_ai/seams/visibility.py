@@ -111,6 +111,7 @@ def _score(found: Sequence[tuple[float, float, int] | None]) -> float:
 
 
 def tone_of(rgb: NDArray[np.floating]) -> Array:
+    """Log light (H, W) of scene-linear pixels (H, W, 3): the mean over colours plus a floor of the picture's mean."""
     r, g, b = np.moveaxis(np.asarray(rgb, np.float32), 2, 0)
     luma = np.nan_to_num((r + g + b) / np.float32(3.0), posinf=65504.0, neginf=0.0)
     luma = np.maximum(luma, 0.0)

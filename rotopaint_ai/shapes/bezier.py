@@ -145,7 +145,7 @@ def _resample_evenly(polyline: Array, closed: bool, spacing: float) -> Array:
 
 
 def length(points: NDArray[np.floating], closed: bool) -> float:
-    """Arc length in pixels (Gauss-Legendre, 16 nodes per cubic)."""
+    """Arc length in pixels of a curve of control points (P, 6) (Gauss-Legendre, 16 nodes per cubic)."""
     cubics = segments(points, closed)
     nodes, weights = np.polynomial.legendre.leggauss(16)
     speed = np.linalg.norm(derivative(cubics, (nodes + 1) / 2), axis=2)
@@ -153,7 +153,7 @@ def length(points: NDArray[np.floating], closed: bool) -> float:
 
 
 def reverse(points: NDArray[np.floating], closed: bool) -> Array:
-    """The reversed curve. A closed one keeps its first point."""
+    """The reversed curve: control points (P, 6), with tangents exchanged. A closed one keeps its first point."""
     p = as_array(points)[::-1][:, [0, 1, 4, 5, 2, 3]]
     return np.roll(p, 1, axis=0) if closed else p.copy()
 
@@ -180,7 +180,7 @@ def distance_to_polyline(queries: NDArray[np.floating], polyline: Array, closed:
 def curve_distance(
     a: NDArray[np.floating], b: NDArray[np.floating], closed: bool, *, spacing: float = 1.0
 ) -> tuple[float, float]:
-    """Symmetric distance between two curves given as control points: mean and maximum in pixels.
+    """Symmetric distance between two curves of control points (P, 6) and (Q, 6): mean and maximum in pixels.
 
     Each curve is sampled every `spacing` pixels and compared with the nearest point of the other. The mean weighs both
     directions equally; the maximum is the Hausdorff distance of the samples.

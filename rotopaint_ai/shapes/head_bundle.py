@@ -441,6 +441,7 @@ class HeadTie:
 
 
 def ties_of(head: Head, build: HeadBuild) -> Iterator[HeadTie]:
+    """What a head must keep, in its own unit and axes: its symmetry, joints of curves, and stiffness of each curve."""
     if build.mirror_L is not None:
         pairs = [(i, j) for i, j in enumerate(build.mirror_L.tolist()) if i <= j]
         yield _mirror_tie(head, pairs, SYMMETRIC_MARKS)

@@ -16,30 +16,26 @@ _ROOM = 2
 
 
 def side_by_side(one: Region, other: Region) -> tuple[Matte, Matte]:
-    """Two mattes in their common bounding window, with a margin for boundaries."""
+    """Two mattes in their common bounding window: (h, w) each, with a margin for boundaries."""
     known = [region for region in (one, other) if not region.is_empty]
     if not known:
         return np.zeros((1, 1), np.float32), np.zeros((1, 1), np.float32)
     x, y = min(r.x for r in known) - _ROOM, min(r.y for r in known) - _ROOM
     width = max(r.x + r.coverage.shape[1] for r in known) + _ROOM - x
     height = max(r.y + r.coverage.shape[0] for r in known) + _ROOM - y
-    pair = []
-    for region in (one, other):
-        matte = np.zeros((height, width), np.float32)
-        rows, columns = region.coverage.shape
-        matte[region.y - y : region.y - y + rows, region.x - x : region.x - x + columns] = region.coverage
-        pair.append(matte)
-    return pair[0], pair[1]
+    first, second = (Region(r.x - x, r.y - y, r.coverage).paste(width, height) for r in (one, other))
+    return first, second
 
 
 def intersection_over_union(a: Matte, b: Matte) -> float:
-    """Sum of the smaller over sum of the larger coverage; 1 for two empty mattes."""
+    """Sum of the smaller over sum of the larger coverage (h, w), 0 to 1; 1 for two empty mattes."""
     larger = float(np.maximum(a, b).sum())
     return float(np.minimum(a, b).sum()) / larger if larger > 0 else 1.0
 
 
 def boundary_f(found: Matte, true: Matte) -> Array:
-    """[3] harmonic mean of precision and recall of boundary pixels within 1, 2 and 3 px of the other boundary."""
+    """Harmonic mean (3,) of precision and recall of two mattes' boundary pixels within 1, 2 and 3 px of the other
+    boundary; found, true: (h, w)."""
     edges = [_matte_edge(matte) for matte in (found, true)]
     if not edges[0].any() or not edges[1].any():
         return np.full(len(TOLERANCES_PX), float(edges[0].any() == edges[1].any()))

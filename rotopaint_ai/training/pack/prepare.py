@@ -100,6 +100,7 @@ def choose_margin(config: PackConfig, data: Dataset) -> float:
 
 
 def sheet_weights(sheet: Sheet) -> npt.NDArray[np.float32]:
+    """The weight of each landmark of a sheet in the loss: (L,), 1 on average."""
     weights = np.array([landmark.weight for landmark in sheet.landmarks], np.float32)
     return weights / max(float(weights.mean()), 1e-6)
 
