@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
@@ -76,8 +77,13 @@ def test_errors_read_as_on_the_command_line(folder: Path, tmp_path: Path) -> Non
 
 
 def test_the_example_that_trains_fits() -> None:
-    inspect.signature(api.train).bind(["dataset"], out="pip", settings={"minutes": 5})
-    inspect.signature(api.evaluate).bind("pip", "dataset", against="puppet")
+    (text,) = (text for unrun, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")) if unrun)
+    calls = [each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Call)]
+    ours = {ast.unparse(each.func): each for each in calls if ast.unparse(each.func).startswith("rotopaint_ai.")}
+    assert set(ours) == {"rotopaint_ai.train", "rotopaint_ai.evaluate"}
+    for name, call in ours.items():
+        named = {str(each.arg): each.value for each in call.keywords}
+        inspect.signature(getattr(rotopaint_ai, name.removeprefix("rotopaint_ai."))).bind(*call.args, **named)
 
 
 @pytest.fixture

@@ -297,7 +297,7 @@ def test_a_lost_scheduler_is_one_line_and_the_show_resumes(client: Any, tmp_path
 
 def test_one_key_for_one_task_of_one_show(tmp_path: Path) -> None:
     here, there = TaskNotes(tmp_path / "a"), TaskNotes(tmp_path / "b")
-    assert dask_key(TASKS[0], here) == dask_key(TASKS[0], here)
+    assert dask_key(TASKS[0], here) == dask_key(replace(TASKS[0]), TaskNotes(tmp_path / "a"))
     assert dask_key(TASKS[0], here) != dask_key(TASKS[0], there)
     assert dask_key(TASKS[0], here) != dask_key(replace(TASKS[0], given="other plates"), here)
 
