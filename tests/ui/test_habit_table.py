@@ -47,6 +47,8 @@ NO_KEY = {
     "take away the selected points",  # Del, as everywhere
     "move a key in time",
     "curves of values over time",
+    "lasso",
+    "points of several shapes at once",
     "keys of that transform in the dope sheet",
     "proxy",
     "rate while playing",

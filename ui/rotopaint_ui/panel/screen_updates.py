@@ -102,7 +102,8 @@ class ScreenUpdates(QObject):
             known = session.document is not None and not session.runs.is_live
             return ("Saved" if session.shapes_file.is_saved else "Not saved yet", written) if known else ("", "")
         if session.project.is_read_only:
-            return "Read only", f"{path}: nothing is written"
+            owner = session.project.lock_owner
+            return f"Read only: {owner} has it" if owner else "Read only", f"{path}: nothing is written"
         return "Saved", f"Every gesture is in {path}; {written}"
 
     def _refresh_range(self) -> None:

@@ -46,7 +46,7 @@ from rotopaint_ui.timeline.reach_strip import REACH, end_at, paint_reach
 MOST_ROWS = 24
 USUAL_ROWS = 10  # that there is room for before shapes are known
 ROW_LABEL_PX = 18
-KEY_LABEL_PX = 44  # width for the end of a shape's name before its row
+KEY_LABEL_PX = 44  # width for both ends of a shape's name before its row
 SMALL = 0.85  # letters, against those of the panel
 _FAINT = 0.35  # brackets of other frames
 
@@ -309,7 +309,7 @@ class Timeline(QWidget):
         layer = self._session.selection.layer or ""
         names = [self._session.names.of(row.shapes[0].name) if row.shapes else layer for row in rows[self._first_row :]]
         shown = names[: self._shown_key_rows()]
-        return [metrics.elidedText(name, Qt.TextElideMode.ElideLeft, KEY_LABEL_PX) for name in shown]
+        return [metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, KEY_LABEL_PX) for name in shown]
 
     # --- the mouse
 
