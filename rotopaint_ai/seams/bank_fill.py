@@ -85,7 +85,7 @@ def _paint(rgb: Array, hole: Bools, curves: Sequence[WideCurve], model: LearnedF
 
 
 def relight_samples(scene: StraightenedSeams, model: LearnedFill | None) -> Array:
-    """Base and keep (T, S, 4) of the ribbon's samples, as in `relight.relight`: by the tables, then by the network.
+    """Base and keep (T, S, 4) of the ribbon's samples, as in `relight.relight_in_turn`: by tables, then by the network.
 
     Without a model the tables' paint is corrected where seams cross and where a groove is left.
     """

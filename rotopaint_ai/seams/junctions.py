@@ -75,7 +75,7 @@ def _crossings(line: CentreLine, reach_S: Array, rows: int) -> tuple[Index, Inde
 
 
 def bridge_crossings(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
-    """Base and keep (T, S, 4), as in `relight.relight`, interpolated along the seam where grooves cross.
+    """Base and keep (T, S, 4), as in `relight.relight_in_turn`, interpolated along the seam where grooves cross.
 
     Values come from the nearest samples of the same row and run on both sides, or on one side where only one exists.
     They are used only where they change the light in the same direction as the paint does on average.

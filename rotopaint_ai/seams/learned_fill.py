@@ -43,7 +43,7 @@ def strip_of(known: BankLight, relit_TSC: Array, hole_TS: Bools, floor: float, r
 
     Relative to the banks' light: plate, interpolated face, and the tables' paint (3 + 3 + 3); then the matte, the
     banks' light above the floor, and each row's distance from the curve. relit_TSC: (T, S, 4), base and keep, as in
-    `relight.relight`.
+    `relight.relight_in_turn`.
     """
     own, face, banks = (field[rows].transpose(1, 0, 2) for field in (known.own, known.face, known.banks))
     relit = np.ascontiguousarray(relit_TSC[rows])
@@ -86,7 +86,7 @@ def rows_of(own_TS: Bools) -> tuple[slice, int, int]:
 
 
 def mend(relit_TSC: Array, known: BankLight, hole_TS: Bools, own_TS: Bools, floor: float, model: LearnedFill) -> Array:
-    """Base and keep (T, S, 4) of every sample, as in `relight.relight`, corrected by the network."""
+    """Base and keep (T, S, 4) of every sample, as in `relight.relight_in_turn`, corrected by the network."""
     rows, before, n_rows = rows_of(own_TS)
     strip = pad_strip(strip_of(known, relit_TSC, hole_TS, floor, rows), before, n_rows)
     at = np.flatnonzero(own_TS)

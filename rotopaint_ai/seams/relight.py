@@ -173,14 +173,6 @@ def _described(known: BankLight, hole_TS: Bools) -> tuple[Array, Array]:
     return fields, face
 
 
-def relight(light_TSC: Array, hole_TS: Bools, own_TS: Bools, table: RelightTable) -> Array:
-    """Base and keep of each sample: (T, S, 4), a base per colour and the share of its own light that is kept.
-
-    Corrected log light = base + keep * own log light. Outside `own_TS` base is 0 and keep 1.
-    """
-    return relight_in_turn(light_TSC, hole_TS, own_TS, (table,))
-
-
 def mean_of(field_TSC: Array) -> Array:
     """The mean over the first three components (T, S) of a field (T, S, ...)."""
     out: Array = field_TSC[..., 0] + field_TSC[..., 1]
@@ -200,9 +192,10 @@ def light_added(relit_TSC: Array, own_TS: Array) -> Array:
 def relight_in_turn(
     light_TSC: Array, hole_TS: Bools, own_TS: Bools, tables: Sequence[RelightTable], known: BankLight | None = None
 ) -> Array:
-    """Base and keep (T, S, 4) after several tables; each works on the result of the one before.
+    """Base and keep of each sample: (T, S, 4), a base per colour and the share of its own light that is kept.
 
-    known: the light's sources, where already computed.
+    Corrected log light = base + keep * own log light. Outside `own_TS` base is 0 and keep 1. Each table works on the
+    result of the one before. known: the light's sources, where already computed.
     """
     places = _Places.where(own_TS)
     evaluated = _EvaluatedSamples.where(own_TS, places.at)

@@ -32,7 +32,7 @@ _VALLEY = np.ones((2 * _ROWS + 1, 1), np.uint8)
 
 
 def fill_valleys(relit_TSC: Array, light_TSC: Array, ribbon: Ribbon) -> Array:
-    """Base and keep (T, S, 4), as in `relight.relight`, with the remaining valleys of the groove filled."""
+    """Base and keep (T, S, 4), as in `relight.relight_in_turn`, with the remaining valleys of the groove filled."""
     own = relight.mean_of(light_TSC)
     added = relight.light_added(relit_TSC, own)
     usual = mean_added(added, ribbon)

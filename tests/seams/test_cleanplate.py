@@ -156,7 +156,7 @@ def test_passes_in_turn_are_passes_one_after_the_other() -> None:
     both = relight.relight_in_turn(scene.light_TSC, *args, bank_fill.TABLES)
     left = scene.light_TSC
     for table in bank_fill.TABLES:
-        relit = relight.relight(left, *args, table)
+        relit = relight.relight_in_turn(left, *args, (table,))
         left = relit[..., :3] + relit[..., 3:] * left
     # the banks are interpolated once: changes in the matte hardly affect them
     assert np.allclose(both[..., :3] + both[..., 3:] * scene.light_TSC, left, atol=5e-3)
@@ -177,7 +177,7 @@ def test_a_matte_far_beyond_its_curves_ends_is_evaluated_to_the_last_column() ->
     light_TSC = rng.normal(-1.0, 0.2, (25, 40, 3)).astype(np.float32)
     hole_TS = np.zeros((25, 40), bool)
     hole_TS[8:17] = True
-    relit = relight.relight(light_TSC, hole_TS, hole_TS, bank_fill.TABLES[1])
+    relit = relight.relight_in_turn(light_TSC, hole_TS, hole_TS, bank_fill.TABLES[1:2])
     known = relight.describe(relight.sources(light_TSC, hole_TS), hole_TS, hole_TS)
     answer = relight.to_shares(relight.evaluate(known.features, bank_fill.TABLES[1])).reshape(6, 9, 40)
     for column in (0, relight.EVERY, 36):  # evaluated columns

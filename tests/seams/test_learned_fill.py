@@ -115,6 +115,6 @@ def test_a_strip_contains_each_rows_distance_from_the_curve() -> None:
     hole = np.zeros((31, 40), bool)
     hole[10:20] = True
     known = relight.sources(light_TSC, hole)
-    relit = relight.relight(light_TSC, hole, hole, bank_fill.TABLES[-1])
+    relit = relight.relight_in_turn(light_TSC, hole, hole, bank_fill.TABLES[-1:])
     strip = learned_fill.strip_of(known, relit, hole, 0.01)
     assert strip[[15, 11, 23, 0], 7, 11] == pytest.approx([0.0, 0.5, 1.0, 15 / 8])
