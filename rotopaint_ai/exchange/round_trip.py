@@ -220,7 +220,10 @@ def _time_faults(a: RotoShape, b: RotoShape, meant: RotoDocument, loses: Collect
         faults += [f"keys at {_first_few(new)} are not in the source"] if new else []
     if "holds" not in loses and "keys" not in loses:
         faults += [f"frame {f} no longer holds" for f in _hold_keys(a) - _hold_keys(b) if f in b.keys][:1]
-        faults += [f"frame {f} holds, but not in the source" for f in _hold_keys(b) - _hold_keys(a) if f in a.keys][:1]
+        held = [
+            f for f in _hold_keys(b) - _hold_keys(a) if f in a.keys and not (f + 1 in a.keys and _is_doubled(a, f + 1))
+        ]
+        faults += [f"frame {f} holds, but not in the source" for f in held][:1]
     if "sources" not in loses:
         faults += [
             f"key {f} has another provenance" for f in a.frames if f in b.keys and a.keys[f].source != b.keys[f].source

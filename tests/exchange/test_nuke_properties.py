@@ -107,3 +107,13 @@ def test_what_is_said_of_many_shapes_takes_steps_in_proportion() -> None:
         return calls
 
     assert n_calls(800) < 2.5 * n_calls(400)
+
+
+def test_a_move_into_a_hold_of_one_frame_is_the_same_hold() -> None:
+    """Found by the search above: the pair 1003, 1004 comes back as one hold, which draws the same."""
+    low, high = ((ControlPoint(0, 0, 0, 0, 0, y),) for y in (0.0, 1.0))
+    keys = {1001: Key(low), 1003: Key(high), 1004: Key(high, "human", "hold"), 1005: Key(low)}
+    meant = RotoDocument(960, HEIGHT, FIRST, LAST, shapes=(RotoShape("0", True, "matte", keys),))
+    found = nuke_reader.read_text(nuke.dumps(meant)).document
+    assert [found.shapes[0].at(f) for f in range(1001, 1006)] == [meant.shapes[0].at(f) for f in range(1001, 1006)]
+    assert round_trip.compare(meant, found, loses={*nuke.NOT_KEPT, "order"}).faults == ()
