@@ -131,7 +131,7 @@ class Muon(torch.optim.AdamW):
                 kernel.add_(step.view_as(kernel), alpha=-length)
 
 
-_MOMENTUM = 0.95
+_MOMENTUM = 0.9
 _ADAM_SIZE = 0.2  # root mean square of a step of AdamW at learning rate 1
 _ITERATIONS = 5
 
