@@ -167,8 +167,11 @@ def mine(
     val: Sequence[str] = (),
     test: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    overwrite: bool = False,
 ) -> MineReport:
     """Make ground truth from finished roto and write it as a data set to `out`, as `rotopaint mine` does.
+
+    `overwrite`: also over a data set that was mined from sources not given now.
 
     Returns: the sheet, samples per split, residuals and suspicious frames.
     Raises: UsageError, DocumentError, PlateError, PackError, TrainingError.
@@ -184,6 +187,7 @@ def mine(
         val=tuple(val),
         test=tuple(test),
         exclude=Exclusion.parse(list(exclude)),
+        overwrite=overwrite,
     )
     return mine_sources(options)
 

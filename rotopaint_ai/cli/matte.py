@@ -52,7 +52,6 @@ def execute(arguments: argparse.Namespace) -> int:
             sink=sink,
             cancel=cancel,
             overwrite=arguments.overwrite,
-            source=Path(arguments.shapes),
         )
     if not arguments.events:
         say(f"mattes of {n_frames(len(painted.done))} written to {Path(arguments.out) / 'matte'}")

@@ -375,7 +375,7 @@ def _note_content(claim: FolderClaim, known: Mapping[str, Any] | None) -> dict[s
         }
     elif claim.size is not None and "place" not in plate:
         plate = {"name": "shapes", "size": list(claim.size)}
-    job = {**(before.get("job") or {}), **(claim.job or {})} or None
+    job = dict(claim.job) if claim.job is not None else before.get("job")
     is_old = known is not None and known.get("files") is None  # then everything there counts as ours
     files = None if is_old else [*kept, *rows]
     return {"format": FORMAT, "version": VERSION, "plate": plate, "job": job, "files": files}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,7 +14,15 @@ from rotopaint_ai.frames import FrameRange, parse_frames, summarise
 from rotopaint_ai.jobs import Cancel, Event, Sink, warning
 from rotopaint_ai.pipeline.executor import Eta
 from rotopaint_ai.pipeline.hold_outs import Fronts
-from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, Stamps, claim_folder, frames_not_as_written, stamps_of
+from rotopaint_ai.pipeline.out_folder import (
+    Files,
+    FolderClaim,
+    Stamps,
+    claim_folder,
+    frames_not_as_written,
+    other_frames,
+    stamps_of,
+)
 from rotopaint_ai.pipeline.painter import MATTES_NAME, ExternalMattes, Painter, Rig
 from rotopaint_ai.pipeline.render_frame import (
     PATCH_FOLDER,
@@ -90,14 +97,12 @@ def paint_mattes(
     sink: Sink,
     cancel: Cancel,
     overwrite: bool = False,
-    source: Path | None = None,
 ) -> PaintedFrames:
     """Write `matte/<shape>.<frame>.exr` and `matte/all.<frame>.exr` for the frames asked for, or all of a document.
 
-    Before the first key and after the last a shape holds, as in Nuke; a warning names such frames. `source`: the
-    document's file; mattes of another file in `out` are replaced only with `overwrite`.
-    Raises: UsageError for an invalid text of frames, and for a folder of other shapes; DocumentError for a document
-    without shapes; CancelledError.
+    Before the first key and after the last a shape holds, as in Nuke; a warning names such frames. So
+    does one for frames in `out` that an earlier job wrote, perhaps from other shapes, and that stay.
+    Raises: UsageError for an invalid text of frames; DocumentError for a document without shapes; CancelledError.
     """
     if not document.shapes:
         raise DocumentError(f"{name}: has no shapes, so there is no matte to write; draw one first")
@@ -108,8 +113,9 @@ def paint_mattes(
     names = [
         Files("matte", each, ".exr", frozenset(chosen)) for each in (*layer_names(_shape_names_of(document)), "all")
     ]
-    job = None if source is None else {"shapes": _seen_from(out, source)}
-    claim = FolderClaim(out, names, job=job, size=(document.width, document.height), overwrite=overwrite)
+    claim = FolderClaim(out, names, size=(document.width, document.height), overwrite=overwrite)
+    if older := other_frames(out, names):
+        sink(warning(f"{out / 'matte'}: frames {summarise(older)} are of an earlier job, and stay as they are"))
 
     def work(frame: int) -> None:
         write_mattes(out, draw_mattes(document.shapes, frame, format), frame, format)
@@ -118,14 +124,6 @@ def paint_mattes(
         return _for_each_frame(
             chosen, work, name=name, out=out, files=names, threads=threads, sink=sink, cancel=cancel, absent={}
         )
-
-
-def _seen_from(out: Path, source: Path) -> str:
-    """The path of a file as seen from a folder, so that both can be moved; absolute where they share no disk."""
-    try:
-        return os.path.relpath(source.resolve(), out.resolve())
-    except ValueError:
-        return str(source.resolve())
 
 
 def _shape_names_of(document: RotoDocument) -> list[str]:

@@ -23,7 +23,7 @@ from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.project import Project, State, plate_files, run_record
 from rotopaint_ai.project.face_groups import choose_face, pack_of
 from rotopaint_ai.project.fingerprints import NOTE, PaintFingerprints
-from rotopaint_ai.project.merge_run import drawn_state, merge_run, partial_run_frames
+from rotopaint_ai.project.merge_run import drawn_state, merge_run, partial_run_frames, standing_marks
 from rotopaint_ai.project.owner import HEARTBEAT_S
 from rotopaint_ai.project.run_record import RunRecord
 from rotopaint_ai.shapes.refit import repeat_propagations
@@ -130,7 +130,7 @@ def save_results(open_project: OpenProject, plan: Plan, state: RunState) -> None
         ran = partial_run_frames({*plan.frames, *plan.missing}, before.document)
         errors = record.errors_by_shape()
         document = repeat_propagations(after.predicted, after.document, before.document, before.spreads, ran, errors)
-        after = replace(after, document=document)
+        after = replace(after, document=document, marks=standing_marks(before, document))
     project.append("run", before, after)
     if plan.job.clean:
         project.set_note(NOTE, {**(project.note(NOTE) or {}), **_painted_fingerprints(plan, state, written)})

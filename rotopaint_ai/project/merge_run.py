@@ -54,16 +54,19 @@ def merge_run(
     if before.document is not None:
         new = with_manual_keys(new, before.document, before.aside)
     document, predicted = with_seam_settings(new, before.seams), _among(before.predicted, from_models, asked)
-    marks = before.marks if before.document is None else _standing_marks(before.marks, before.document, document)
-    return with_face_grouped(replace(before, document=document, predicted=predicted, marks=marks))
+    return with_face_grouped(replace(before, document=document, predicted=predicted))
 
 
 SEEN_PX = 0.1  # a frame whose curves move by less counts as not moved
 
 
-def _standing_marks(marks: Mapping[int, Mark], before: RotoDocument, after: RotoDocument) -> dict[int, Mark]:
-    """The marks of frames, without "accepted" where a shape that was accepted has moved since."""
-    earlier = {shape.name: shape.keys for shape in before.shapes}
+def standing_marks(before: State, after: RotoDocument) -> Mapping[int, Mark]:
+    """The marks of a state's frames, without "accepted" where a shape has moved since, after corrections were carried
+    on over a run, too."""
+    marks, earlier = (
+        before.marks,
+        {shape.name: shape.keys for shape in before.document.shapes} if before.document else {},
+    )
     moved = {
         frame
         for shape in after.shapes

@@ -367,15 +367,15 @@ def test_a_run_of_one_image_is_one_frame(
     assert "warning" not in capsys.readouterr().err
 
 
-def test_mattes_of_another_document_are_not_mixed_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mattes_that_stay_from_another_document_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("a", "b"):
         roto_json.write(tmp_path / f"{name}.roto.json", SHAPES)
     out = str(tmp_path / "out")
-    assert main(["matte", str(tmp_path / "a.roto.json"), "--out", out]) == 0
-    assert main(["matte", str(tmp_path / "a.roto.json"), "--out", out]) == 0
-    assert main(["matte", str(tmp_path / "b.roto.json"), "--frames", "1", "--out", out]) == 2
-    assert "belongs to a job with shapes" in capsys.readouterr().err
-    assert main(["matte", str(tmp_path / "b.roto.json"), "--out", out, "--overwrite"]) == 0
+    for name in ("a", "b"):
+        assert main(["matte", str(tmp_path / f"{name}.roto.json"), "--out", out]) == 0
+        assert "earlier job" not in capsys.readouterr().err
+    assert main(["matte", str(tmp_path / "b.roto.json"), "--frames", "1", "--out", out]) == 0
+    assert "frames 2 are of an earlier job, and stay as they are" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["run", "", "--out", "o"], ["matte", "a.roto.json", "--out", " "]])

@@ -14,6 +14,7 @@ from rotopaint_ai.project.merge_run import (
     merge_run,
     partial_run_frames,
     seam_with_settings,
+    standing_marks,
     with_earlier_predictions,
 )
 from rotopaint_ai.project.state import Mark, SeamSettings, State
@@ -153,5 +154,8 @@ def test_a_hand_set_width_replaces_the_models_and_can_be_reset() -> None:
 def test_a_run_that_moves_an_accepted_frame_takes_its_mark_off() -> None:
     near = document({1: key(1.05), 2: key(20), 3: key(30), 4: key(40)}, width=5.0)
     marks: Mapping[int, Mark] = {1: "accepted", 2: "accepted", 3: "accepted", 4: "needs work"}
-    merged = merge_run(State(document=OLD, predicted=OLD, marks=marks), near, None, predicted=near)
-    assert merged.marks == {1: "accepted", 2: "accepted", 4: "needs work"}  # 2 is a person's key, and stays
+    before = State(document=OLD, predicted=OLD, marks=marks)
+    merged = merge_run(before, near, None, predicted=near).document
+    assert merged is not None
+    assert standing_marks(before, merged) == {1: "accepted", 2: "accepted", 4: "needs work"}  # 2 is a person's key
+    assert standing_marks(before, OLD) == marks

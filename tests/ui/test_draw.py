@@ -397,3 +397,22 @@ def test_a_click_on_the_selected_curve_keeps_it_and_a_drag_there_moves_the_chose
     moved = places(session, "seam")
     assert [y - was for (_, y), (_, was) in zip(moved, before)] == [pytest.approx(6, abs=0.3)] * len(before)
     assert len(session.selection.points) == len(before)
+
+
+def test_a_drag_on_the_curve_forgets_chosen_points_that_an_undo_took_away(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
+    canvas.tool = "select"
+    before = places(session, "seam")
+    session.select("seam", frozenset({len(before)}))
+    on_curve = ((before[0][0] + before[1][0]) / 2, (before[0][1] + before[1][1]) / 2)
+    drag(qtbot, canvas, on_curve, (on_curve[0], on_curve[1] + 6))
+    assert places(session, "seam") == before
+
+
+def test_closing_keeps_a_shape_that_is_begun(qtbot: QtBot, shot: Panel) -> None:
+    click(qtbot, shot.canvas, *TRIANGLE)
+    path = shot.session.shapes_file.path
+    shot.shut_down()
+    assert path is not None
+    assert "hand_seam_1" in {shape.name for shape in documents.read(path).shapes}

@@ -52,12 +52,12 @@ class JoinedFrame:
 @dataclass(frozen=True, slots=True)
 class JoinedTakes:
     """All frames of all sources, shot by shot; landmark names in the order of the sources; notes on what was left
-    out, and the number of frames in holes of plates."""
+    out, and the frames that lie in holes of plates."""
 
     rows: tuple[JoinedFrame, ...]
     landmark_names: tuple[str, ...]
     notes: tuple[str, ...]
-    n_missing: int = 0
+    missing: tuple[tuple[Plate, int], ...] = ()
 
 
 @dataclass
@@ -145,11 +145,11 @@ def join_sources(
     for take in takes:
         if take.plate is not None and take.colourspace is not None:
             pictures.read_as(take.plate, take.colourspace)
-    n_missing = 0
+    missing: list[tuple[Plate, int]] = []
     for take in takes:
         names.update(dict.fromkeys(take.landmark_names))
         notes += [f"{take.source.name}: {note}" for note in take.notes]
-        n_missing += _add_take(take, pictures, found, notes, character)
+        missing += _add_take(take, pictures, found, notes, character)
     if not found:
         reason = f" ({notes[-1]})" if notes else ""
         raise UsageError(
@@ -158,7 +158,7 @@ def join_sources(
     numbered = _extend_test_shots(_rename_shots(_number_stills(list(found.values()))))
     rows = sorted(numbered, key=lambda row: (row.character, row.shot, row.frame))
     seen = {name for row in rows for name in row.truth.landmarks}
-    return JoinedTakes(tuple(rows), tuple(name for name in names if name in seen), tuple(notes), n_missing)
+    return JoinedTakes(tuple(rows), tuple(name for name in names if name in seen), tuple(notes), tuple(missing))
 
 
 def open_still(path: Path, frame: int) -> Plate:
@@ -221,8 +221,8 @@ def _gives_other_sizes(takes: Iterable[Take], pictures: _Pictures) -> bool:
 
 def _add_take(
     take: Take, pictures: _Pictures, found: dict[tuple[int, int], JoinedFrame], notes: list[str], character: str | None
-) -> int:
-    """Add a take's frames to those found; returns the number of its frames that lie in holes of its plate."""
+) -> list[tuple[Plate, int]]:
+    """Add a take's frames to those found; returns its frames that lie in holes of its plate."""
     without: list[str] = []
     for number, truth in take.frames.items():
         try:
@@ -252,11 +252,13 @@ def _add_take(
             )
     if without:
         shown = summarise(map(int, without)) if all(text.isdigit() for text in without) else ", ".join(without[:5])
-        frames = () if take.plate is None else pictures.open(take.plate).frames
-        have = f"; the plate has {summarise(frames)}" if frames else ""
+        own = None if take.plate is None else pictures.open(take.plate)
+        have = "" if own is None else f"; the plate has {summarise(own.frames)}"
         notes.append(f"{take.source.name}: {len(without)} frames have no picture and were left out ({shown}){have}")
-        return sum(text.isdigit() and frames[0] < int(text) < frames[-1] for text in without) if frames else 0
-    return 0
+        if own is not None:
+            numbers = [int(text) for text in without if text.isdigit()]
+            return [(own, number) for number in numbers if own.frames[0] < number < own.frames[-1]]
+    return []
 
 
 def _place(take: Take, number: int, truth: FrameTruth, pictures: _Pictures) -> tuple[Plate, int] | None:

@@ -126,8 +126,10 @@ def mine_joined(
         plate.close()
     counts = {split: sum(sample.split == split for sample in usable) for split in ("train", "val", "test")}
     named = tuple((rows[each.row].shot, rows[each.row].frame, each) for each in issues)
+    shot_of = {id(row.plate): row.shot for row in joined.rows}
+    n_missing = sum(not options.exclude.covers(shot_of.get(id(plate), ""), frame) for plate, frame in joined.missing)
     excluded = len(joined.rows) - len(rows) + len(dropped & set(pictures))
-    return MineReport(truth.sheet, counts, tuple(table), named, tuple(notes), tuple(failed), excluded, joined.n_missing)
+    return MineReport(truth.sheet, counts, tuple(table), named, tuple(notes), tuple(failed), excluded, n_missing)
 
 
 def _shot_contents(rows: Sequence[JoinedFrame]) -> dict[ShotKey, ShotContent]:

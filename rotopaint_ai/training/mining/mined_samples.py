@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
@@ -68,7 +69,7 @@ def locked_dataset(folder: Path, sources: Sequence[Path] | None = None, *, overw
         try:
             yield
             if sources is not None:
-                write_json(mark, [str(source) for source in sources])
+                write_json(mark, [os.path.abspath(source) for source in sources])
         except BaseException:
             if _foreign_file(folder) is None:
                 _restore_folder(folder, is_new=is_new)
@@ -78,7 +79,7 @@ def locked_dataset(folder: Path, sources: Sequence[Path] | None = None, *, overw
 def _refuse_lost_sources(folder: Path, known: Sequence[Any], sources: Sequence[Path]) -> None:
     """Raise UsageError where a data set was mined from sources that are not given now: it would lose their frames."""
     before = [source for line in known if isinstance(line, list) for source in line]
-    if lost := [source for source in before if source not in {*map(str, sources)}]:
+    if lost := [source for source in before if source not in {*map(os.path.abspath, sources)}]:
         more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
         raise UsageError(
             f"--out {folder}: holds what was mined from {lost[0]}{more}, not given now; give all sources, choose "

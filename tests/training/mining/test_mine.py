@@ -310,6 +310,9 @@ def test_frames_without_a_picture_are_named(character: Character, tmp_path: Path
     assert mined.n_samples["train"] == 9
     assert any("1 frames have no picture" in note and "1003" in note for note in mined.notes)
     assert mined.n_missing == 1
+    shot = next(row["shot"] for row in map(json.loads, (tmp_path / "set/samples.jsonl").read_text().splitlines()))
+    silent = mine(_order(character, tmp_path / "set", exclude=Exclusion.parse([f"{shot}:1003-1003"])))
+    assert silent.n_missing == 0
 
 
 def test_a_shape_open_here_and_closed_there_is_refused(character: Character, tmp_path: Path) -> None:

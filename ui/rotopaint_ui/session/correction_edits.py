@@ -164,18 +164,21 @@ class CorrectionEdits:
         self._say(f"{spread_way(way).label}: from the keys that people made")
         self._ask_for_keys(way, None)
 
-    def carry_on(self, before: RotoDocument, frames: Collection[int] | None) -> None:
-        """After a run of some frames (None: of all), repeat on them the spreads that `before` has.
+    def carry_on(self, before: RotoDocument, frames: Collection[int] | None, done: Callable[[], None]) -> None:
+        """After a run of some frames (None: of all), repeat on them the spreads that `before` has; then `done`.
 
         Each spread is one step and changes these frames alone. Outside the panel `pipeline.save_to_project` does this.
         """
         state = self._edits.state
-        if state.predicted is not None:
-            self._carry_next(to_carry_on(before, state.spreads, frames, state.predicted), frames)
+        questions = [] if state.predicted is None else to_carry_on(before, state.spreads, frames, state.predicted)
+        self._carry_next(questions, frames, done)
 
-    def _carry_next(self, questions: Sequence[Spread | None], frames: Collection[int] | None) -> None:
+    def _carry_next(
+        self, questions: Sequence[Spread | None], frames: Collection[int] | None, done: Callable[[], None]
+    ) -> None:
         edits, asked = self._edits, self._edits.state
         if not questions or self.live is None:
+            done()
             return
         first = questions[0]
         self._flush()
@@ -183,11 +186,12 @@ class CorrectionEdits:
         def take(keys: Mapping[str, Mapping[int, Key]] | None) -> None:
             if keys is None or asked.document is None or edits.state is not asked:
                 self._say("Corrections were not carried on over the run; Refit shot does it")
+                done()
                 return
-            carried = self._free(carried_keys(keys, first, frames, asked.predicted or asked.document))
+            carried = carried_keys(keys, first, frames, asked.predicted or asked.document)
             document = with_landmarks(asked.document, with_model_keys(asked.document, carried))
             edits.push("carry on corrections", replace(asked, document=document))
-            self._carry_next(questions[1:], frames)
+            self._carry_next(questions[1:], frames, done)
 
         self.live.spread(SHOT if first is None else first.way, asked, first, take)
 
@@ -204,8 +208,8 @@ class CorrectionEdits:
         self, label: str, spread: Spread | None, asked: State, keys: Mapping[str, Mapping[int, Key]] | None
     ) -> None:
         edits = self._edits
-        if keys is None or asked.document is None:
-            self.ended(False)  # the engine has said why
+        if keys is None or asked.document is None or edits.is_gesture_open():
+            self.ended(False)  # why has been said
         elif edits.state is not asked:
             self.ended(False)
             self._say("The shot was changed meanwhile; ask again")

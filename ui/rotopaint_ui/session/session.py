@@ -502,11 +502,20 @@ class ShotSession:
         self.edits.push("run", merge_run.merge_run(before, results.document, asked, edited=edited))
         self._note_run(results, before, asked)
         self.store_run()
-        if before.document is not None and self.corrections.live is not None:
-            self.corrections.carry_on(before.document, None if self._is_whole(asked, before.document) else asked)
+        if before.document is not None:
+            frames = None if self._is_whole(asked, before.document) else asked
+            self.corrections.carry_on(before.document, frames, lambda: self._take_marks_off(before))
         if self.shapes_file.is_saved and not self.project.is_read_only:
             (results.out / HAND_NAME).unlink(missing_ok=True)
         self.notify()
+
+    def _take_marks_off(self, before: State) -> None:
+        """Where a run has moved accepted frames, their mark goes."""
+        document = self.state.document
+        marks = self.state.marks if document is None else merge_run.standing_marks(before, document)
+        if marks != before.marks and self.state.marks == before.marks:
+            self.edits.push("take marks off", replace(self.state, marks=marks))
+            self.say(f"{len(before.marks) - len(marks)} accepted frames moved: look at them again")
 
     def _is_whole(self, asked: Collection[int] | None, document: RotoDocument) -> bool:
         """Whether a run of some frames (None: of all) covered every frame of the shapes on disk."""

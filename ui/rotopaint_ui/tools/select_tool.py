@@ -70,11 +70,12 @@ class SelectTool(DragTool):
         self._path = DragPath(mouse)
         name = shape_at(self._context, mouse)
         selection = self._session.selection
+        chosen = selection.points & frozenset(range(len(self._context.points)))
         if name is not None and (mouse.shift or name != selection.shape):
             choose_shape(self._context, name, mouse)
             self._path = None
-        elif name is not None and selection.points:
-            self._grip = Grip(min(selection.points), "point")  # the curve moves them as a point of them does
+        elif name is not None and chosen:
+            self._grip = Grip(min(chosen), "point")  # the curve moves them as a point of them does
         elif name is None and (locked := shape_at(self._context, mouse, is_locked=True)) is not None:
             self._session.say(f"{self._session.names.of(locked)} is locked: its lock in Shapes opens it")
 

@@ -106,6 +106,9 @@ class Canvas(QWidget):
     def tool(self, name: str) -> None:
         if name == self._tool and self._tools[name].is_busy:
             return  # the tool's key again: continue drawing
+        if self._tool == "draw" and self._tools["draw"].is_busy and self._session.runs.is_live:
+            self._session.say("A run is under way: the shape that is begun can be ended after it")
+            return
         self.end_drawing()
         self._tools[self._tool].cancel()
         self._session.edits.end_burst()
