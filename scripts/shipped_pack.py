@@ -73,18 +73,15 @@ FACES = (
     Faces(366, 43000, 1.4),
     Faces(600, 44000, 1.4),
 )
-_ADAMW = ("optimiser=adamw", "small_share=0.4", "learning_rate=0.002")
-LANDMARKS = (
-    Training(6195, 1, ("optimiser=adamw", "learning_rate=0.003")),
-    Training(7200, 4, _ADAMW),
-    Training(6197, 6, (*_ADAMW, "prior=true")),
-)
+_FIRST = ("optimiser=adamw", "learning_rate=0.003")
+_NEXT = ("optimiser=adamw", "learning_rate=0.002", "small_share=0.4")
+LANDMARKS = (Training(6195, 1, _FIRST), Training(7200, 4, _NEXT), Training(6197, 6, (*_NEXT, "prior=true")))
 SEAM_FACES = Faces(130, 160000, 1.3, size=512, looks=2)
 SEAM_STEPS = 5185
-FILL_SETTINGS = ("sizes=2", "synthetic=1", "batch=32", "learning_rate=0.0015")
+FILL_SETTINGS = ("optimiser=adamw", "sizes=2", "synthetic=1", "batch=32", "learning_rate=0.0015")
 FILLS = (
-    Training(4887, Looks(44, 30000)),
-    Training(1966, Looks(26, 31000)),
+    Training(4887, Looks(44, 30000), _FIRST),
+    Training(1966, Looks(26, 31000), _FIRST),
     Training(10500, Looks(40, 120000, poses=3, looks=3), FILL_SETTINGS, with_earlier=True),
     Training(15000, Looks(300, 130000, poses=2, looks=3), FILL_SETTINGS, with_earlier=True),
     Training(6000, Looks(60, 190000, poses=2, looks=3), (*FILL_SETTINGS, "hard=0.4"), with_earlier=True),
