@@ -8,7 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, one_thread_per_frame, say
+from rotopaint_ai.cli.shared import (
+    add_cluster_arguments,
+    check_cluster_arguments,
+    one_thread_per_frame,
+    say,
+    text_given,
+)
 from rotopaint_ai.errors import CancelledError, ClusterError, RotopaintError, UsageError
 from rotopaint_ai.jobs import Cancel, Sink
 from rotopaint_ai.watch import TerseLines, choose_sink, stopping_on_signals
@@ -27,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Start it again to continue after a stop or a failure; finished tasks are not repeated. Exit codes: 0 all "
         "shots done; 2 wrong use; 3 frames or shots failed; 130 stopped"
     )
-    parser.add_argument("jobs", metavar="JOBS", help="YAML or JSON file of shots (docs/batch.md)")
+    parser.add_argument("jobs", type=text_given, metavar="JOBS", help="YAML or JSON file of shots (docs/batch.md)")
     add_cluster_arguments(parser)
     parser.add_argument("--shot", metavar="NAME", help="do only this shot")
     parser.add_argument("--task", choices=KINDS, help="do only one task of this kind, for a farm")

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say
+from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say, text_given
 from rotopaint_ai.errors import in_one_line
 from rotopaint_ai.files import absolute_place
 from rotopaint_ai.jobs import BEGINS_ANEW
@@ -44,9 +44,12 @@ LINES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to the parser."""
     parser.epilog = EXIT_CODES
-    parser.add_argument("pack", metavar="PACK", help="folder or name of a model pack")
+    parser.add_argument("pack", type=text_given, metavar="PACK", help="folder or name of a model pack")
     parser.add_argument(
-        "dataset", metavar="DATASET", help="data set to measure on; its test samples are used where it has some"
+        "dataset",
+        type=text_given,
+        metavar="DATASET",
+        help="data set to measure on; its test samples are used where it has some",
     )
     parser.add_argument("--split", choices=(*SPLITS, ALL), help="use the samples of this split instead")
     parser.add_argument("--json", metavar="FILE", help="write all numbers to a file")

@@ -30,12 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "sources",
         nargs="+",
+        type=text_given,
         metavar="SOURCE",
         help="shapes in any format that 'convert' reads (.nk, .roto.json, .fxs, .ssf, .setting, ...), project "
         "(*.rotopaint: what artists corrected), COCO keypoint *.json, or a folder of the published puppet set",
     )
     parser.add_argument(
         "--plates",
+        type=text_given,
         metavar="PLATES",
         help="plates of the roto, as for 'run'; {dir} is a source's folder, {stem} its name; COCO names its pictures",
     )

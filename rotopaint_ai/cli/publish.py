@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rotopaint_ai.cli.shared import one_thread_per_frame
+from rotopaint_ai.cli.shared import one_thread_per_frame, text_given
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.jobs import BEGINS_ANEW, Event
 from rotopaint_ai.project import SUFFIX as PROJECT_SUFFIX
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to the parser."""
-    parser.add_argument("pack", metavar="PACK", help="name or folder of a pack")
+    parser.add_argument("pack", type=text_given, metavar="PACK", help="name or folder of a pack")
     parser.add_argument(
         "--to",
         metavar="FOLDER",

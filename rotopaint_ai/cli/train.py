@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "datasets",
         nargs="+",
+        type=text_given,
         metavar="DATASET",
         help="folders made by 'rotopaint mine' or the stage; with --recipe shot, a project",
     )

@@ -378,7 +378,17 @@ def test_mattes_that_stay_from_another_document_are_named(tmp_path: Path, capsys
     assert "frames 2 are of an earlier job, and stay as they are" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["run", "", "--out", "o"], ["matte", "a.roto.json", "--out", " "]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "", "--out", "o"],
+        ["matte", "a.roto.json", "--out", " "],
+        ["mine", "", "--out", "o"],
+        ["train", "", "--out", "o"],
+        ["evaluate", "", "d"],
+        ["batch", ""],
+    ],
+)
 def test_an_unset_variable_is_no_name(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert "is a variable unset?" in capsys.readouterr().err
