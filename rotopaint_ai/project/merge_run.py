@@ -6,7 +6,6 @@ library only.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +14,7 @@ from rotopaint_ai.project.state import Mark, SeamSettings, State, WidthProfile
 from rotopaint_ai.shapes.group_moves import apply_groups
 from rotopaint_ai.shapes.manual_keys import LandmarkRow, frames_corrected, with_manual_keys, without_manual_edits
 from rotopaint_ai.shapes.merge import merge, only_frames
-from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Key, RotoDocument, RotoShape, StrokeWidth
+from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, Key, RotoDocument, RotoShape, StrokeWidth, largest_move
 
 RunFrames = Collection[int] | None  # the requested frames of a run; None: all
 
@@ -63,26 +62,16 @@ SEEN_PX = 0.1  # a frame whose curves move by less counts as not moved
 def standing_marks(before: State, after: RotoDocument) -> Mapping[int, Mark]:
     """The marks of a state's frames, without "accepted" where a shape has moved since, after corrections were carried
     on over a run, too."""
-    marks, earlier = (
-        before.marks,
-        {shape.name: shape.keys for shape in before.document.shapes} if before.document else {},
-    )
+    earlier = {shape.name: shape.keys for shape in before.document.shapes} if before.document is not None else {}
     moved = {
         frame
         for shape in after.shapes
         for frame, key in shape.keys.items()
-        if frame in earlier.get(shape.name, {}) and _distance(earlier[shape.name][frame], key) >= SEEN_PX
+        if (old := earlier.get(shape.name, {}).get(frame)) is not None
+        and old.points is not key.points
+        and largest_move(old.points, key.points) >= SEEN_PX
     }
-    return {frame: mark for frame, mark in marks.items() if mark != "accepted" or frame not in moved}
-
-
-def _distance(one: Key, other: Key) -> float:
-    """The largest distance of control points in pixels; none where their number differs."""
-    if one.points is other.points:
-        return 0.0
-    if len(one.points) != len(other.points):
-        return math.inf
-    return max((math.hypot(p.x - q.x, p.y - q.y) for p, q in zip(one.points, other.points)), default=0.0)
+    return {frame: mark for frame, mark in before.marks.items() if mark != "accepted" or frame not in moved}
 
 
 def partial_run_frames(frames: Collection[int], own: RotoDocument | None) -> RunFrames:

@@ -7,6 +7,7 @@ Convention: plate space, pixels, x right, y down, origin at the outer corner of 
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -252,6 +253,13 @@ class RotoShape:
     def with_keys(self, keys: Mapping[int, Key]) -> RotoShape:
         """The same shape with other keys."""
         return replace(self, keys=dict(keys))
+
+
+def largest_move(a: Points, b: Points) -> float:
+    """The largest distance between equal control points of two curves, in their units; infinite for other numbers."""
+    if len(a) != len(b):
+        return math.inf
+    return max((math.hypot(p.x - q.x, p.y - q.y) for p, q in zip(a, b)), default=0.0)
 
 
 def feather_line(points: Points, feather: Points) -> Points:

@@ -416,3 +416,15 @@ def test_closing_keeps_a_shape_that_is_begun(qtbot: QtBot, shot: Panel) -> None:
     shot.shut_down()
     assert path is not None
     assert "hand_seam_1" in {shape.name for shape in documents.read(path).shapes}
+
+
+def test_saving_leaves_a_single_point_begun_and_keeps_a_shape_whose_last_point_is_held(
+    qtbot: QtBot, shot: Panel
+) -> None:
+    session, canvas = shot.session, shot.canvas
+    click(qtbot, canvas, (10, 40))
+    qtbot.keyClick(canvas, K.Key_S, CTRL)
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (30, 40)))
+    shot.autosave.save()
+    qtbot.mouseRelease(canvas, LEFT, NONE, spot(canvas, (30, 40)))
+    assert len(places(session, "hand_seam_1")) == 2

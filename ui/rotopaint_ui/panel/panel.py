@@ -138,7 +138,6 @@ class Panel(QWidget):
 
     def shut_down(self) -> None:
         """Save and end every process; the panel is going away."""
-        self.canvas.end_drawing()
         self._shot.shut_down()
         self._services.shut_down()
         self.exports.shut_down()

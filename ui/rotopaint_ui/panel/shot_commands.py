@@ -148,7 +148,6 @@ class ShotCommands:
         if self._services.jobs.is_running:
             self._say("A run is under way; stop it before opening another shot", "trouble")
             return False
-        self._widgets.canvas.end_drawing()
         self._services.autosave.save()
         return True
 
@@ -165,7 +164,6 @@ class ShotCommands:
         elif services.session.plate is None or choice is None:
             self._say("Open a plate first", "trouble")
         else:
-            self._widgets.canvas.end_drawing()
             services.autosave.save()
             pack, preferences = self._widgets.top.chosen_pack, services.preferences.value
             services.jobs.run(choice, pack, preferences, ignores_range=ignores_range, force=force)
@@ -184,7 +182,6 @@ class ShotCommands:
         if services.session.document is None or choice is None:
             self._say("Nothing to paint away yet: press Run first", "trouble")
             return
-        self._widgets.canvas.end_drawing()
         services.autosave.save()
         patch = self._widgets.inspector.seam.patch.isChecked()
         pack, preferences = self._widgets.top.chosen_pack, services.preferences.value
@@ -203,7 +200,6 @@ class ShotCommands:
         if choice is None or not names:
             self._say("Draw around the rig (B), a few pixels wide, and select its closed shapes in Shapes first")
             return
-        self._widgets.canvas.end_drawing()
         services.autosave.save()
         services.jobs.take_off_rig(choice, names, services.preferences.value)
 
@@ -222,7 +218,6 @@ class ShotCommands:
         elif choice is None:
             self._say("Open a plate first", "trouble")
         else:
-            self._widgets.canvas.end_drawing()
             services.autosave.save()
             begin(choice, self._widgets.top.chosen_pack)
 
@@ -243,7 +238,6 @@ class ShotCommands:
                 lambda name: services.frame_cache.ask_choices(services.preferences.value.learnt)
             )
         pack = self._widgets.top.chosen_pack or "default"
-        self._widgets.canvas.end_drawing()
         self._services.autosave.save()
         self._learning.offer(self._services.session.project.path, pack)
 
@@ -347,7 +341,6 @@ class ShotCommands:
     def save(self) -> None:
         """Save the shapes now; later changes are compared with this version."""
         session = self._services.session
-        self._widgets.canvas.end_drawing()
         self._services.autosave.save()
         session.keep_version()
         project, shapes = session.project, session.shapes_file

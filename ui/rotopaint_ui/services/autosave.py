@@ -43,7 +43,8 @@ class Autosave(QObject):
             self._rest.start()
 
     def save(self) -> None:
-        """Write now."""
+        """Write now, with what is being typed or drawn."""
+        self._session.tell_leaving()
         self._writing.wait()
         self._session.edits.end_burst()
         if self._session.edits.is_dragging or not self._may_write():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import hypot
+from math import isfinite
 
-from rotopaint_ai.shapes.roto import Key, RotoDocument
+from rotopaint_ai.shapes.roto import RotoDocument, largest_move
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,8 @@ def keys_moved_between(before: RotoDocument, after: RotoDocument) -> KeyDiff:
         old = earlier[shape.name].keys if shape.name in earlier else {}
         for frame, key in shape.keys.items():
             if frame not in old or (old[frame] is not key and old[frame].points != key.points):
-                by_frame[frame] = max(by_frame.get(frame, 0.0), _point_distance(old.get(frame), key))
+                px = largest_move(old[frame].points, key.points) if frame in old else 0.0
+                by_frame[frame] = max(by_frame.get(frame, 0.0), px if isfinite(px) else 0.0)
                 names.add(shape.name)
                 n_keys += 1
     return KeyDiff(by_frame, n_keys, frozenset(names))
-
-
-def _point_distance(a: Key | None, b: Key) -> float:
-    if a is None or len(a.points) != len(b.points):
-        return 0.0
-    return max((hypot(p.x - q.x, p.y - q.y) for p, q in zip(a.points, b.points)), default=0.0)

@@ -57,7 +57,8 @@ class Selection:
 class ShotSession:
     """One open shot. `listeners` are called after every change, `message_sent` with lines for the status.
 
-    `leaving` are called before another shot takes its place, or it is closed: what is being typed still belongs to it.
+    `leaving` are called before it is saved or closed, or another shot takes its place: what is being typed or drawn
+    still belongs to it.
     """
 
     def __init__(self) -> None:
@@ -327,7 +328,7 @@ class ShotSession:
             self.plate, self.out = plate, out
             self.frame = min(max(self.frame, plate.first), plate.last)
         else:
-            self._tell_leaving()
+            self.tell_leaving()
             self._close_project()
             self.plate, self.frame, self.out = plate, plate.first, out
             self._forget_view()
@@ -340,7 +341,7 @@ class ShotSession:
 
         Raises: ProjectError, DamagedProjectError; the open shot then stays open.
         """
-        self._tell_leaving()
+        self.tell_leaving()
         opened = self._read_project(path)
         self.plate, self.out = None, opened.place.out
         self._show_project(opened, awaits_plate=True)
@@ -423,11 +424,12 @@ class ShotSession:
         self.edits.settle()
         if self.edits.has_gesture:
             self.edits.abort()
-        self._tell_leaving()
+        self.tell_leaving()
         self._close_project()
         self.edits.leave_store()
 
-    def _tell_leaving(self) -> None:
+    def tell_leaving(self) -> None:
+        """Have what is being typed or drawn become part of the shot."""
         for listener in self.leaving:
             listener()
 

@@ -88,11 +88,9 @@ class DrawTool:
             self._end_shape(closed=True)
 
     def leave(self) -> None:
-        """Finish the shape as an open one, because another tool or another shot follows; discard too short a one."""
-        if self._path is None and len(self.points) >= LEAST_POINTS[False]:
+        """Finish the shape as an open one, before another tool, shot or save; too short a one stays begun."""
+        if len(self.points) >= LEAST_POINTS[False]:
             self._end_shape(closed=False)
-        if self.points:
-            self.cancel()
 
     def cancel(self) -> None:
         """Discard the unfinished shape."""
