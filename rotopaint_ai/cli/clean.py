@@ -121,12 +121,11 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _paint_plate(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> PaintedFrames:
-    from rotopaint_ai.pipeline.overrides import read_inputs
     from rotopaint_ai.pipeline.paint_job import paint_clean
     from rotopaint_ai.pipeline.save_to_project import compare_plate
 
     job = _clean_job(arguments, plate, project)
-    other = None if project is None else compare_plate(read_inputs(Path(arguments.project)), arguments.project, plate)
+    other = None if project is None else compare_plate(project.inputs, arguments.project, plate)
     threads = n_threads(arguments.threads)
     # until here an interrupt ends the program at once, because an input file may be a blocking pipe
     with watch_work(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
@@ -216,7 +215,7 @@ def _paints(arguments: argparse.Namespace, project: Repaint | None, document: Ro
     if project is None or document is None:
         return PaintTable(every)
     seams = {shape.name for shape in document.shapes if shape.role == "seam"}
-    return PaintTable(every, {name: paint for name, paint in project.work.paints.items() if name in seams})
+    return PaintTable(every, {name: paint for name, paint in project.inputs.work.paints.items() if name in seams})
 
 
 def _strokes(arguments: argparse.Namespace, project: Repaint | None) -> Mapping[int, Strokes]:
@@ -225,4 +224,4 @@ def _strokes(arguments: argparse.Namespace, project: Repaint | None) -> Mapping[
 
     if arguments.touchup:
         return strokes.read(Path(arguments.touchup))
-    return {} if project is None else project.work.strokes
+    return {} if project is None else project.inputs.work.strokes

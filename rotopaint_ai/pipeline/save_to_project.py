@@ -15,7 +15,7 @@ from rotopaint_ai import fills
 from rotopaint_ai.errors import LockedError, PlateError, UsageError
 from rotopaint_ai.frames import parse_frames, summarise
 from rotopaint_ai.jobs import Event, RunJob, Sink
-from rotopaint_ai.pipeline.overrides import Overrides, ProjectInputs, overrides_of
+from rotopaint_ai.pipeline.overrides import ProjectInputs, overrides_of
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord, RunState, hold_spans
 from rotopaint_ai.pipeline.run_document import build_document
@@ -206,10 +206,10 @@ def _file_digest(path: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Repaint:
-    """A project's shapes, seam settings and touch-up; `notes` is None where the project is only read."""
+    """A project's shapes, seam settings, touch-up and plate; `notes` is None where the project is only read."""
 
     state: State
-    work: Overrides
+    inputs: ProjectInputs
     notes: OpenProject | None
     out: Path
 
@@ -261,21 +261,27 @@ def open_repaint(path: Path, out: Path, *, leave: bool) -> Iterator[Repaint]:
     """
     project = None if leave else OpenProject(path)
     try:
-        state = _state_of(path) if project is None else project.project.load().state
+        state, inputs = _read_contents(path) if project is None else _contents_of(project.project)
         if state.document is None:
             raise UsageError(f"{path.name}: nothing was run on this shot yet; rotopaint run --project makes its shapes")
-        yield Repaint(state, overrides_of(state), project, out)
+        yield Repaint(state, inputs, project, out)
     finally:
         if project is not None:
             project.project.close()
 
 
-def _state_of(path: Path) -> State:
+def _read_contents(path: Path) -> tuple[State, ProjectInputs]:
     project = Project.open(path, write=False)
     try:
-        return project.load().state
+        return _contents_of(project)
     finally:
         project.close()
+
+
+def _contents_of(project: Project) -> tuple[State, ProjectInputs]:
+    """A project's state, and what is painted from it: overrides, and the plate with facts of checked files."""
+    state = project.load().state
+    return state, ProjectInputs(overrides_of(state), plate=project.note("plate"), files=project.files())
 
 
 def _noted_frames(text: str | None) -> set[int] | None:
