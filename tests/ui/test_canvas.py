@@ -84,7 +84,7 @@ def test_a_click_selects_the_shape_and_a_drag_moves_its_point_in_one_step(
 def test_a_rubber_band_selects_the_points_inside(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam")
     drag(qtbot, canvas, (25, 25), (55, 16))
-    assert session.selection.points == {1, 2}
+    assert session.selection.points == {"seam": {1, 2}}
     drag(qtbot, canvas, (50, 20), (50, 26))
     assert session.document is not None
     assert [point.y for point in session.document.shape("seam").at(1001)] == pytest.approx([20, 26, 26])

@@ -396,7 +396,7 @@ def test_a_click_on_the_selected_curve_keeps_it_and_a_drag_there_moves_the_chose
     drag(qtbot, canvas, on_curve, (on_curve[0], on_curve[1] + 6))
     moved = places(session, "seam")
     assert [y - was for (_, y), (_, was) in zip(moved, before)] == [pytest.approx(6, abs=0.3)] * len(before)
-    assert len(session.selection.points) == len(before)
+    assert len(session.selection.points_of("seam")) == len(before)
 
 
 def test_a_drag_on_the_curve_forgets_chosen_points_that_an_undo_took_away(

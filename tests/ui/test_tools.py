@@ -14,6 +14,7 @@ from rotopaint_ai.shapes.roto import ControlPoint
 from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.inspector.seam_tab import SeamTab
 from rotopaint_ui.session.project_file import ProjectFile
+from rotopaint_ui.session.selection import Selection
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.select_tool import select_under
 from rotopaint_ui.tools.toolbox import MouseEvent, ReshapeTool
@@ -30,7 +31,7 @@ def test_a_click_with_jitter_moves_nothing(qtbot: QtBot, canvas: Canvas, session
     drag(qtbot, canvas, (30, 20), (30.2, 20.2), (30.1, 20))
     assert places(session)[1] == (30, 20)
     assert not session.edits.can_undo
-    assert session.selection.points == {1}
+    assert session.selection.points == {"seam": {1}}
 
 
 def test_shift_keeps_a_drag_on_one_axis(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
@@ -144,7 +145,7 @@ def test_escape_leaves_a_rubber_band_and_what_was_selected(qtbot: QtBot, canvas:
     assert canvas.is_held
     canvas.cancel_gesture()
     qtbot.mouseRelease(canvas, LEFT, NONE, spot(canvas, (33, 25)))
-    assert session.selection.points == {2}
+    assert session.selection.points == {"seam": {2}}
     assert not canvas.is_held
 
 
@@ -171,37 +172,40 @@ def test_a_rubber_band_adds_with_shift_and_removes_with_ctrl(
 ) -> None:
     session.select("seam")
     drag(qtbot, canvas, (5, 15), (12, 24), (33, 25))
-    assert session.selection.points == {0, 1}
+    assert session.selection.points == {"seam": {0, 1}}
     drag(qtbot, canvas, (45, 15), (47, 20), (55, 25), held=SHIFT)
-    assert session.selection.points == {0, 1, 2}
+    assert session.selection.points == {"seam": {0, 1, 2}}
     drag(qtbot, canvas, (25, 15), (30, 20), (35, 26), held=CTRL)
-    assert session.selection.points == {0, 2}
+    assert session.selection.points == {"seam": {0, 2}}
 
 
-def test_a_rubber_band_with_nothing_selected_takes_the_shape_that_is_in_it(
+def test_a_rubber_band_with_nothing_selected_takes_the_points_of_every_shape_in_it(
     qtbot: QtBot, canvas: Canvas, session: ShotSession
 ) -> None:
     drag(qtbot, canvas, (15, 4), (22, 10), (32, 21))  # all of the eye, one point of the seam
-    assert (session.selection.shape, session.selection.points) == ("eye", {0, 1, 2})
+    assert (session.selection.shape, session.selection.others) == ("eye", {"seam"})  # most of the points are the eye's
+    assert session.selection.points == {"eye": {0, 1, 2}, "seam": {1}}
     session.select(None)
     session.lock("eye", True)
     drag(qtbot, canvas, (15, 4), (22, 10), (32, 21))
-    assert (session.selection.shape, session.selection.points) == ("seam", {1})
+    assert (session.selection.shapes, session.selection.points) == ({"seam"}, {"seam": {1}})
     session.select(None)
     drag(qtbot, canvas, (2, 30), (10, 40), (60, 46))
     assert session.selection.shape is None
 
 
 def test_the_right_button_selects_what_it_is_pressed_on(canvas: Canvas, session: ShotSession) -> None:
-    def pressed(place: Place) -> tuple[str | None, frozenset[int]]:
+    def pressed(place: Place) -> Selection:
         select_under(canvas.context, MouseEvent(QPointF(spot(canvas, place)), canvas.view, NONE))
-        return session.selection.shape, session.selection.points
+        return session.selection
 
-    assert pressed((20, 20)) == ("seam", frozenset())
-    assert pressed((30, 20)) == ("seam", {1})
+    assert pressed((20, 20)) == Selection("seam")
+    assert pressed((30, 20)) == Selection("seam", {"seam": frozenset({1})})
     session.select("seam", frozenset({0, 1}))
-    assert pressed((30, 20)) == ("seam", {0, 1})  # a menu for both
-    assert pressed((24, 8)) == ("eye", frozenset())
+    assert pressed((30, 20)) == Selection("seam", {"seam": frozenset({0, 1})})  # a menu for both
+    assert pressed((24, 8)) == Selection("eye")
+    session.select("seam", frozenset({0}), also=("eye",))
+    assert pressed((24, 8)) == Selection("eye", {"seam": frozenset({0})}, frozenset({"seam"}))
 
 
 def test_ctrl_alt_click_puts_a_point_on_the_curve_in_every_key(
@@ -214,7 +218,7 @@ def test_ctrl_alt_click_puts_a_point_on_the_curve_in_every_key(
     assert session.document is not None
     assert [len(key.points) for key in session.document.shape("seam").keys.values()] == [4] * len(FRAMES)
     assert places(session)[2] == pytest.approx((40, 20), abs=0.05)
-    assert session.selection.points == {2}
+    assert session.selection.points == {"seam": {2}}
     assert canvas.edit("delete")
     assert len(points(session)) == 3
     assert places(session) == Near([(10, 20), (30, 20), (50, 20)])
@@ -268,7 +272,7 @@ def test_nudges_move_the_selected_points(canvas: Canvas, session: ShotSession, n
 
 def test_a_double_click_takes_all_points(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     qtbot.mouseDClick(canvas, LEFT, NONE, spot(canvas, (20, 20)))
-    assert session.selection.points == {0, 1, 2}
+    assert session.selection.points == {"seam": {0, 1, 2}}
     canvas.edit("select_none")
     assert session.selection.shape == "seam"
     canvas.edit("select_none")

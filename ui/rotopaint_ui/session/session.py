@@ -7,7 +7,7 @@ clean plate's frames, `project` the file that every step goes into.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,29 +29,12 @@ from rotopaint_ui.session.painting import Painting
 from rotopaint_ui.session.project_file import OpenedProject, PlatePlace, ProjectFile, default_project
 from rotopaint_ui.session.review_state import ReviewState
 from rotopaint_ui.session.seam_settings import SeamEdits
+from rotopaint_ui.session.selection import Selection
 from rotopaint_ui.session.shape_names import ShapeNames
 from rotopaint_ui.session.shapes_file import ShapesFile
 from rotopaint_ui.session.shot_files import HAND_NAME, PlateFacts, Results, default_out
 from rotopaint_ui.session.shot_runs import Keys, ShotRuns
 from rotopaint_ui.session.xsheet import Exposures
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The selected shape and its selected control points; `others` are further selected shapes.
-
-    `layer`: the layer that is selected as a whole, with all its shapes.
-    """
-
-    shape: str | None = None
-    points: frozenset[int] = frozenset()
-    others: frozenset[str] = frozenset()
-    layer: str | None = None
-
-    @property
-    def shapes(self) -> frozenset[str]:
-        """All selected shapes."""
-        return self.others if self.shape is None else self.others | {self.shape}
 
 
 class ShotSession:
@@ -159,19 +142,20 @@ class ShotSession:
         """
         before = self.selection.shapes
         beside = (before if shape in before else frozenset()) if also is None else frozenset(also)
-        new = Selection() if shape is None else Selection(shape, points, beside - {shape})
-        if self.selection != new:
-            self.selection = new
+        chosen = Selection() if shape is None else Selection(shape, others=beside - {shape})
+        self.set_selection(chosen if shape is None else chosen.with_points({shape: points}))
+
+    def set_selection(self, selection: Selection) -> None:
+        """Select other shapes and control points."""
+        if self.selection != selection:
+            self.selection = selection
             self.notify()
 
     def select_layer(self, name: str) -> None:
         """Select a layer as a whole, with all its shapes."""
         names = [] if self.document is None else [shape.name for shape in members(self.document, name)]
         if names:
-            new = Selection(names[0], frozenset(), frozenset(names[1:]), name)
-            if self.selection != new:
-                self.selection = new
-                self.notify()
+            self.set_selection(Selection(names[0], others=frozenset(names[1:]), layer=name))
 
     def show(self, shape: str, visible: bool) -> None:
         """Show or hide a shape in the viewer only; what is exported does not change."""

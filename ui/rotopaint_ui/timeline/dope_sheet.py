@@ -24,7 +24,7 @@ from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.timeline.axis import Axis
 from rotopaint_ui.timeline.key_rows import KeyRow, key_rows, paint_chosen, paint_hidden, paint_ways_on
 from rotopaint_ui.timeline.key_strip import KEYS, paint_keys
-from rotopaint_ui.tools.base import CLICK_PX, distance, paint_band
+from rotopaint_ui.tools.base import CLICK_PX, band_between, distance, paint_band
 from rotopaint_ui.tools.edit_context import EditContext
 
 _GRIP_PX = 9.0  # distance within which the mouse hits a key; outside it a rubber band starts
@@ -349,7 +349,7 @@ class DopeSheet:
             sources = {**row.sources, **dict.fromkeys(hand, "human")} if number == marked else row.sources
             paint_keys(painter, area.axis, y, sources, crops if number == area.first_row else ())
         if self._drag is not None and self._drag.kind == "band" and self._drag.has_begun:
-            paint_band(painter, self._drag.start, self._end)
+            paint_band(painter, band_between(self._drag.start, self._end))
 
 
 def _word(places: Collection[KeyPlace]) -> str:

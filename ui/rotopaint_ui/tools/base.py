@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPen
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPainterPath, QPen
 
 from rotopaint_ui.drawing.render import ViewTransform
 
@@ -88,8 +88,17 @@ def distance(a: QPointF, b: QPointF) -> float:
     return float(((a.x() - b.x()) ** 2 + (a.y() - b.y()) ** 2) ** 0.5)
 
 
-def paint_band(painter: QPainter, start: QPointF, end: QPointF) -> None:
-    """Draw a rubber band between two points of the screen."""
-    painter.setPen(QPen(QColor("#d9f2ff"), 1.0, Qt.PenStyle.DashLine))
-    painter.setBrush(QColor(120, 190, 255, 30))
-    painter.drawRect(QRectF(start, end).normalized())
+def band_between(start: QPointF, end: QPointF) -> QPainterPath:
+    """A rubber band between two points of the screen."""
+    area = QPainterPath()
+    area.addRect(QRectF(start, end).normalized())
+    return area
+
+
+def paint_band(painter: QPainter, area: QPainterPath) -> None:
+    """Draw the area on the screen that a drag selects."""
+    painter.fillPath(area, QColor(120, 190, 255, 40))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for pen in (QPen(QColor(0, 0, 0, 170), 2.5), QPen(QColor("#d9f2ff"), 1.2, Qt.PenStyle.DashLine)):
+        painter.setPen(pen)  # the dark edge shows it on skin
+        painter.drawPath(area)

@@ -8,6 +8,7 @@ from functools import partial
 
 from rotopaint_ai.exchange.document import MOST_WIDTH_PX
 from rotopaint_ai.frames import summarise
+from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes import edit_frames, edit_layers, edit_tangents
 from rotopaint_ai.shapes.edit import set_feather
 from rotopaint_ai.shapes.edit_feather import clear_feather, outward_offset, pull_feather
@@ -15,11 +16,12 @@ from rotopaint_ai.shapes.edit_frames import Carry
 from rotopaint_ai.shapes.edit_transform import transform, translation
 from rotopaint_ai.shapes.roto import Interpolation, RotoDocument, RotoShape
 from rotopaint_ui.session.seam_settings import with_settings
+from rotopaint_ui.session.selection import Selection
 from rotopaint_ui.tools import crop_actions as crop
 from rotopaint_ui.tools import landmark_actions as landmarks
 from rotopaint_ui.tools import layer_actions as layers
 from rotopaint_ui.tools.edit_context import EditContext
-from rotopaint_ui.tools.points import delete_points_under
+from rotopaint_ui.tools.points import delete_points_of
 from rotopaint_ui.tools.shape_actions import (
     begin_here,
     delete_shapes,
@@ -64,27 +66,26 @@ def nudge_points(context: EditContext, dx: float, dy: float) -> bool:
 
 def smooth_points(context: EditContext) -> bool:
     """Turn the tangents of the chosen points parallel to the line between their neighbours."""
-    shape, chosen = context.shape, context.chosen_points
-    closed = shape is not None and shape.closed
-    return context.change_points("smooth points", lambda points: edit_tangents.smooth(points, chosen, closed))
+    return context.change_points(
+        "smooth points", lambda shape, chosen: partial(edit_tangents.smooth, indices=chosen, closed=shape.closed)
+    )
 
 
 def cusp_points(context: EditContext) -> bool:
     """Make the selected points corners."""
-    chosen = context.chosen_points
-    return context.change_points("cusp points", lambda points: edit_tangents.cusp(points, chosen))
+    return context.change_points("cusp points", lambda _, chosen: partial(edit_tangents.cusp, indices=chosen))
 
 
 def join(context: EditContext) -> bool:
     """Align the two tangents of each selected point."""
-    chosen = context.chosen_points
-    return context.change_points("join tangents", lambda points: edit_tangents.join(points, chosen))
+    return context.change_points("join tangents", lambda _, chosen: partial(edit_tangents.join, indices=chosen))
 
 
 def mirror_chosen(context: EditContext) -> bool:
     """Align the two tangents of each selected point, and make them equally long."""
-    chosen = context.chosen_points
-    return context.change_points("mirror tangents", lambda points: edit_tangents.mirror_tangents(points, chosen))
+    return context.change_points(
+        "mirror tangents", lambda _, chosen: partial(edit_tangents.mirror_tangents, indices=chosen)
+    )
 
 
 def delete_chosen(context: EditContext) -> bool:
@@ -94,26 +95,27 @@ def delete_chosen(context: EditContext) -> bool:
     if context.takes == "landmarks":
         context.session.say("Landmarks are the sheet's: none can be taken away. Move it where it belongs")
         return False
-    chosen = context.session.selection.points & frozenset(range(len(context.points)))
-    if context.shape is not None and not chosen:
+    chosen = context.selected_points
+    if context.chosen_shapes and not chosen:
         context.session.say("No point is selected: select some, or delete the whole shape with Ctrl+Del")
-    return delete_points_under(context, chosen)
+    return delete_points_of(context, chosen)
 
 
 def select_all_points(context: EditContext) -> bool:
-    """Select all points of the selected shape, or with their tool all landmarks."""
+    """Select all points of the selected shapes, or with their tool all landmarks."""
     if context.takes == "landmarks":
         return landmarks.select_all_landmarks(context)
-    context.session.select(context.session.selection.shape, frozenset(range(len(context.points))))
-    return bool(context.points)
+    session, points = context.session, {s.name: frozenset(range(s.n_points)) for s in context.chosen_shapes}
+    session.set_selection(session.selection.with_points(points))
+    return bool(points)
 
 
 def select_no_points(context: EditContext) -> bool:
-    """Deselect the points; without any, the shape. With their tool, the landmarks."""
+    """Deselect the points; without any, the shapes. With their tool, the landmarks."""
     if context.takes == "landmarks":
         return landmarks.select_no_landmarks(context)
     session = context.session
-    session.select(session.selection.shape if session.selection.points else None)
+    session.set_selection(session.selection.with_points({}) if session.selection.points else Selection())
     return True  # also true where nothing was selected, because the request is fulfilled
 
 
@@ -131,41 +133,46 @@ def select_next(context: EditContext, step: int) -> bool:
 
 
 def feather(context: EditContext, by: float | None) -> bool:
-    """Add some pixels of feather to the selected shape; None removes its feather. Seams store it as a setting.
+    """Add some pixels of feather to the selected shapes; None removes their feather. Seams store it as a setting.
 
-    Where points of a closed shape are selected, the feather grows at these points only.
+    Where points are selected, only their shapes change. The feather of a closed one grows at these points only.
     """
-    shape = context.shape
-    if shape is None or not context.is_free:
+    chosen = context.selected_points
+    shapes = [shape for shape in context.chosen_shapes if not chosen or shape.name in chosen]
+    if not shapes or not context.is_free:
         return False
-    chosen = context.session.selection.points & frozenset(range(len(context.points)))
-    if shape.closed and (chosen or (by is None and shape.has_feather_line)):
-        return _feather_points(context, shape, chosen or None, by)
+    state = context.session.state
+    for shape in shapes:
+        own = chosen.get(shape.name) if shape.closed else None
+        state = _with_feather(state, shape, by) if own is None else _with_point_feather(context, state, shape, own, by)
+    what = "feather points" if any(shape.closed for shape in shapes) and chosen else "feather"
+    context.session.edits.push("no feather" if by is None else what, state)
+    return True
+
+
+def _with_feather(state: State, shape: RotoShape, by: float | None) -> State:
+    """The state with more feather of a whole shape, or without any; a seam's is a setting that runs respect."""
     width = 0.0 if by is None else min(max(shape.feather_px + by, 0.0), MOST_WIDTH_PX)
     if shape.role == "seam":
-        context.session.seams.set({shape.name: replace(context.session.seams.of(shape.name), feather_px=width)})
-        return True
-    return context.put("feather", lambda document: set_feather(document, shape.name, width))
+        state = with_settings(state, shape.name, replace(state.seam(shape.name), feather_px=width))
+    document = state.document
+    assert document is not None
+    document = set_feather(document, shape.name, width)
+    if by is None and shape.closed and shape.has_feather_line:
+        document = clear_feather(document, shape.name, ())
+    return replace(state, document=document)
 
 
-def _feather_points(context: EditContext, shape: RotoShape, chosen: frozenset[int] | None, by: float | None) -> bool:
-    frames = context.reached_frames(shape)
-    if by is None and chosen is None and shape.role == "seam":
-        return _harden_seam(context, shape)
+def _with_point_feather(
+    context: EditContext, state: State, shape: RotoShape, chosen: frozenset[int], by: float | None
+) -> State:
+    document, frames = state.document, context.reached_frames(shape)
+    assert document is not None
     if by is None:
-        return context.put("no feather", lambda document: clear_feather(document, shape.name, frames, chosen))
-    offsets = {index: outward_offset(context.points, index, by) for index in chosen or ()}
-    return context.put("feather points", lambda document: pull_feather(document, shape.name, frames, offsets))
-
-
-def _harden_seam(context: EditContext, shape: RotoShape) -> bool:
-    """Remove a closed seam's feather line and feather; its feather is a setting that runs respect."""
-    session = context.session
-    settings = replace(session.seams.of(shape.name), feather_px=0.0)
-    state = with_settings(session.state, shape.name, settings)
-    assert state.document is not None
-    session.edits.push("no feather", replace(state, document=clear_feather(state.document, shape.name, ())))
-    return True
+        return replace(state, document=clear_feather(document, shape.name, frames, chosen))
+    points = shape.at(context.session.frame)
+    offsets = {index: outward_offset(points, index, by) for index in chosen}
+    return replace(state, document=pull_feather(document, shape.name, frames, offsets))
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from rotopaint_ui.session.seam_settings import with_fitting_profiles
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot_files import empty_document
 
-EditTarget = Literal["points", "landmarks", "crop"]  # points: of the selected shape
+EditTarget = Literal["points", "landmarks", "crop"]  # points: of the selected shapes
+PointsChange = Callable[[RotoShape, frozenset[int]], Change]  # the change of some points of a shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,12 @@ class EditContext:
         return shape.name not in self.session.hidden and shape.name not in self.session.locked
 
     @property
+    def free_shapes(self) -> tuple[RotoShape, ...]:
+        """All shapes that are neither hidden nor locked, in the document's order."""
+        document = self.session.document
+        return () if document is None else tuple(shape for shape in document.shapes if self.can_grab(shape))
+
+    @property
     def why_not(self) -> str:
         """The reason why an edit has no effect on the selection."""
         document, shape = self.session.document, self.session.shape
@@ -98,9 +105,8 @@ class EditContext:
     @property
     def chosen_shapes(self) -> tuple[RotoShape, ...]:
         """All selected shapes that may be changed, in the document's order."""
-        document, names = self.session.document, self.session.selection.shapes
-        shapes = document.shapes if document is not None and names else ()
-        return tuple(shape for shape in shapes if shape.name in names and self.can_grab(shape))
+        names = self.session.selection.shapes
+        return tuple(shape for shape in self.free_shapes if shape.name in names)
 
     @property
     def layer(self) -> Layer | None:
@@ -115,18 +121,19 @@ class EditContext:
         return self.shape.at(self.session.frame) if self.shape is not None else ()
 
     @property
-    def chosen_points(self) -> frozenset[int]:
-        """The selected points; without any, all points of the selected shape."""
-        own = self.session.selection.points & frozenset(range(len(self.points)))
-        return own or frozenset(range(len(self.points)))
+    def selected_points(self) -> dict[str, frozenset[int]]:
+        """The selected points of every shape that may be changed; one that an undo took away is none."""
+        chosen = self.session.selection.points
+        shapes = [shape for shape in self.chosen_shapes if shape.name in chosen]
+        points = {shape.name: chosen[shape.name] & frozenset(range(shape.n_points)) for shape in shapes}
+        return {name: own for name, own in points.items() if own}
 
     @property
     def chosen_by_shape(self) -> dict[str, frozenset[int]]:
-        """The points that are moved together: the selected ones; without any, all points of every selected shape."""
-        own = self.shape
-        if own is not None and (self.session.selection.points or not self.session.selection.others):
-            return {own.name: self.chosen_points} if own.keys else {}
-        return {shape.name: frozenset(range(shape.n_points)) for shape in self.chosen_shapes if shape.keys}
+        """The points that are edited together: the selected ones; without any, all points of every selected shape."""
+        return self.selected_points or {
+            shape.name: frozenset(range(shape.n_points)) for shape in self.chosen_shapes if shape.keys
+        }
 
     # --- changes
 
@@ -146,12 +153,21 @@ class EditContext:
             frames |= set(edit_frames.keyed_frames_in(shape, self.reach.first, self.reach.last))
         return sorted(frames)
 
-    def change_points(self, label: str, change: Change) -> bool:
-        """Change the selected shape in one step; False where nothing can be changed."""
-        shape = self.shape
-        if shape is None or not shape.keys or not self.is_free:
+    def change_points(self, label: str, change: PointsChange) -> bool:
+        """Change the selected points, or without any all of the selected shapes, in one step.
+
+        False where nothing can be changed.
+        """
+        chosen = self.chosen_by_shape
+        if not chosen or not self.is_free:
             return False
-        return self.put(label, lambda document: self.edit_shape_at(document, shape.name, change))
+
+        def change_each(document: RotoDocument) -> RotoDocument:
+            for name, own in chosen.items():
+                document = self.edit_shape_at(document, name, change(document.shape(name), own))
+            return document
+
+        return self.put(label, change_each)
 
     def put(self, label: str, make: Callable[[RotoDocument], RotoDocument], *, starts: bool = False) -> bool:
         """Change to another document in one undo step; errors are shown. `starts`: begin with an empty document if the

@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from rotopaint_ai.shapes.roto import Landmark
 from rotopaint_ui.drawing.render import ViewTransform
-from rotopaint_ui.tools.base import CLICK_PX, MouseEvent, paint_band
+from rotopaint_ui.tools.base import CLICK_PX, MouseEvent, band_between, paint_band
 from rotopaint_ui.tools.drag_path import DragPath, DragTool
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import landmark_at
@@ -80,7 +80,7 @@ class LandmarkTool(DragTool):
             if mark is not None:
                 _draw_ring(painter, view.to_screen(mark.x, mark.y))
         if self._path is not None and self._path.has_begun and not self._held:
-            paint_band(painter, self._path.start.point, self._path.last.point)
+            paint_band(painter, band_between(self._path.start.point, self._path.last.point))
 
     def _take_inside(self, mouse: MouseEvent) -> None:
         assert self._path is not None

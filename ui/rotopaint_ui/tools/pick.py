@@ -8,7 +8,7 @@ from typing import Literal
 from PySide6.QtCore import QRectF
 
 from rotopaint_ai.shapes.edit_points import CurveLocation, find_nearest
-from rotopaint_ai.shapes.roto import RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, RotoShape
 from rotopaint_ui.drawing.render import painter_path_of
 from rotopaint_ui.tools.base import REACH_PX, MouseEvent, distance
 from rotopaint_ui.tools.edit_context import EditContext
@@ -18,30 +18,32 @@ Handle = Literal["point", "in", "out"]
 
 @dataclass(frozen=True, slots=True)
 class Grip:
-    """A handle under the mouse: a control point, or the end of one of its tangents."""
+    """A handle under the mouse: a control point of a shape, or the end of one of its tangents."""
 
+    shape: str
     index: int
     handle: Handle
 
 
 def point_grip_at(context: EditContext, mouse: MouseEvent) -> Grip | None:
-    """The nearest handle of the selected shape within reach; ends of tangents count only at selected points."""
+    """The nearest handle of the selected shapes within reach; ends of tangents count only at selected points.
+
+    Of two at one place it is that of the shape that was selected last.
+    """
     best, reach = None, REACH_PX
-    for index, p in enumerate(context.points):
-        ends: list[tuple[Handle, float, float]] = [("point", p.x, p.y)]
-        if index in context.session.selection.points:
-            ends += [("in", p.x + p.in_dx, p.y + p.in_dy), ("out", p.x + p.out_dx, p.y + p.out_dy)]
-        for handle, x, y in ends:
-            if handle != "point" and (x, y) == (p.x, p.y):
-                continue  # a tangent of zero length coincides with its point, and the point is picked
-            gap = distance(mouse.view.to_screen(x, y), mouse.point)
-            if gap < reach:
-                best, reach = Grip(index, handle), gap
+    selection, frame = context.session.selection, context.session.frame
+    for shape in sorted(context.chosen_shapes, key=lambda shape: shape.name != selection.shape):
+        chosen = selection.points_of(shape.name)
+        for index, p in enumerate(shape.at(frame)):
+            for handle, x, y in _handles_of(p, has_tangents=index in chosen):
+                gap = distance(mouse.view.to_screen(x, y), mouse.point)
+                if gap < reach:
+                    best, reach = Grip(shape.name, index, handle), gap
     return best
 
 
 def shape_at(context: EditContext, mouse: MouseEvent, *, is_locked: bool = False) -> str | None:
-    """The topmost shape whose curve is under the mouse; the selected one if it is among them.
+    """The topmost shape whose curve is under the mouse; a selected one if it is among them.
 
     It searches unlocked shapes, or with `is_locked` locked shapes.
     """
@@ -54,8 +56,9 @@ def shape_at(context: EditContext, mouse: MouseEvent, *, is_locked: bool = False
         each for each in reversed(document.shapes) if (each.name in locked if is_locked else context.can_grab(each))
     ]
     found = [shape.name for shape in free if _meets(shape, frame, mouse, spot)]
-    own = context.session.selection.shape
-    return own if own in found else next(iter(found), None)
+    selection = context.session.selection
+    found.sort(key=lambda name: (name != selection.shape, name not in selection.others))
+    return next(iter(found), None)
 
 
 def curve_at(context: EditContext, mouse: MouseEvent, reach: float = REACH_PX) -> CurveLocation | None:
@@ -72,6 +75,16 @@ def landmark_at(context: EditContext, mouse: MouseEvent) -> int | None:
     near = [(mouse.gap(mark.x, mark.y), index) for index, mark in enumerate(row) if mark is not None]
     gap, index = min(near, default=(REACH_PX, -1))
     return index if gap < REACH_PX else None
+
+
+def _handles_of(p: ControlPoint, *, has_tangents: bool) -> list[tuple[Handle, float, float]]:
+    """A point, and the ends of its tangents; one of zero length coincides with the point, and the point is picked."""
+    handles: list[tuple[Handle, float, float]] = [("point", p.x, p.y)]
+    if has_tangents and (p.in_dx or p.in_dy):
+        handles.append(("in", p.x + p.in_dx, p.y + p.in_dy))
+    if has_tangents and (p.out_dx or p.out_dy):
+        handles.append(("out", p.x + p.out_dx, p.y + p.out_dy))
+    return handles
 
 
 def _meets(shape: RotoShape, frame: int, mouse: MouseEvent, spot: QRectF) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from rotopaint_ai.shapes import edit_points
+from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.drawing.render import ViewTransform
 from rotopaint_ui.tools.base import MouseEvent
 from rotopaint_ui.tools.edit_context import EditContext
@@ -29,7 +32,7 @@ class PointsTool:
         """Delete a point, add one, or grab one."""
         grip = point_grip_at(self._context, mouse)
         if grip is not None and grip.handle == "point" and mouse.ctrl:
-            delete_points_under(self._context, frozenset({grip.index}))
+            delete_points_of(self._context, {grip.shape: frozenset({grip.index})})
         elif grip is None and not mouse.shift and curve_at(self._context, mouse) is not None:
             add_point_under(self._context, mouse)
         else:
@@ -70,13 +73,16 @@ class PointsTool:
             painter.drawEllipse(self._hover, 5, 5)
 
 
-def delete_points_under(context: EditContext, indices: frozenset[int]) -> bool:
-    """Delete points in every key; their neighbours' tangents are adapted to the curve."""
-    shape = context.shape
-    if shape is None or not indices:
-        return False
-    label = "delete point" if len(indices) == 1 else "delete points"
-    done = context.put(label, lambda document: edit_points.delete_points(document, shape.name, indices))
+def delete_points_of(context: EditContext, points: Mapping[str, frozenset[int]]) -> bool:
+    """Delete points of some shapes in every key, in one step; their neighbours' tangents are adapted to the curve."""
+    session, n = context.session, sum(map(len, points.values()))
+
+    def delete_each(document: RotoDocument) -> RotoDocument:
+        for name, indices in points.items():
+            document = edit_points.delete_points(document, name, indices)
+        return document
+
+    done = n > 0 and context.put("delete point" if n == 1 else "delete points", delete_each)
     if done:
-        context.session.select(shape.name)
+        session.set_selection(session.selection.with_points({}))
     return done

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QPainter
+from functools import partial
+
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QPainter, QPainterPath
 
 from rotopaint_ai.shapes import edit_points, edit_tangents
 from rotopaint_ai.shapes.edit_transform import transform, translation
-from rotopaint_ai.shapes.roto import Points, RotoShape
+from rotopaint_ai.shapes.roto import Points
 from rotopaint_ui.drawing.render import ViewTransform
-from rotopaint_ui.tools.base import CLICK_PX, MouseEvent, paint_band
+from rotopaint_ui.session.selection import Selection
+from rotopaint_ui.tools.base import CLICK_PX, MouseEvent, band_between, paint_band
 from rotopaint_ui.tools.drag_path import DragPath, DragTool
 from rotopaint_ui.tools.edit_context import EditContext
 from rotopaint_ui.tools.pick import Grip, curve_at, point_grip_at, shape_at
@@ -18,32 +21,32 @@ from rotopaint_ui.tools.pick import Grip, curve_at, point_grip_at, shape_at
 def select_under(context: EditContext, mouse: MouseEvent) -> None:
     """Select for a menu what is under the mouse: a point that is not selected yet, or another shape."""
     session, grip = context.session, point_grip_at(context, mouse)
-    name = shape_at(context, mouse)
-    if grip is not None and grip.index not in session.selection.points:
-        session.select(session.selection.shape, frozenset({grip.index}))
-    elif grip is None and name is not None and name != session.selection.shape:
+    selection, name = session.selection, shape_at(context, mouse)
+    if grip is not None and grip.index not in selection.points_of(grip.shape):
+        session.select(grip.shape, frozenset({grip.index}))
+    elif grip is None and name is not None and name in selection.others:
+        session.set_selection(selection.with_shape(name))
+    elif grip is None and name is not None and name != selection.shape:
         session.select(name)
 
 
 def choose_shape(context: EditContext, name: str | None, mouse: MouseEvent) -> None:
     """Select a shape; with Shift add it to the selection, or remove it."""
-    session = context.session
-    before = session.selection.shapes
+    session, selection = context.session, context.session.selection
     if not mouse.shift or name is None:
         session.select(name, also=())
-    elif name in before:
-        left = sorted(before - {name})
-        session.select(left[-1] if left else None, also=left)
+    elif name in selection.shapes:
+        session.set_selection(selection.without_shape(name))
     else:
-        session.select(name, also=before)
+        session.set_selection(selection.with_shape(name))
 
 
 class SelectTool(DragTool):
     """Selects and drags shapes, points and tangents.
 
     A click selects a shape or a point; Shift adds or removes one. A rubber band selects the points inside (Shift adds,
-    Ctrl removes), of the selected shape, or else of the shape with most points there. A drag of one of
-    them, or of the curve, moves the selected points (Shift: along one axis, Ctrl: by a tenth). The opposite tangent
+    Ctrl removes), of the selected shapes, or without any of all shapes. A drag of one of them, or of a selected curve,
+    moves the selected points of every shape (Shift: along one axis, Ctrl: by a tenth). The opposite tangent
     turns along (Ctrl: it stays; Shift: it takes the same length). Ctrl+Alt+click adds a point to the curve.
     """
 
@@ -51,6 +54,7 @@ class SelectTool(DragTool):
         super().__init__(context)
         self._grip: Grip | None = None
         self._tangent: tuple[float, float] = (0.0, 0.0)
+        self._curve: str | None = None  # the selected shape whose curve was pressed
 
     @property
     def is_busy(self) -> bool:
@@ -68,14 +72,14 @@ class SelectTool(DragTool):
             self._take_grip(self._grip, mouse)
             return
         self._path = DragPath(mouse)
-        name = shape_at(self._context, mouse)
-        selection = self._session.selection
-        chosen = selection.points & frozenset(range(len(self._context.points)))
-        if name is not None and (mouse.shift or name != selection.shape):
+        name, selection, chosen = shape_at(self._context, mouse), self._session.selection, self._context.selected_points
+        self._curve = name
+        if name is not None and (mouse.shift or name not in selection.shapes):
             choose_shape(self._context, name, mouse)
             self._path = None
         elif name is not None and chosen:
-            self._grip = Grip(min(chosen), "point")  # the curve moves them as a point of them does
+            shape, indices = next(iter(chosen.items()))
+            self._grip = Grip(shape, min(indices), "point")  # the curve moves them as a point of them does
         elif name is None and (locked := shape_at(self._context, mouse, is_locked=True)) is not None:
             self._session.say(f"{self._session.names.of(locked)} is locked: its lock in Shapes opens it")
 
@@ -89,23 +93,28 @@ class SelectTool(DragTool):
         if not had_begun and not self._begin_drag(self._grip):
             self._path = None
             return
-        shape = self._context.shape
-        if shape is not None:
-            self._context.preview(
-                shape.name, self._moved_points if self._grip.handle == "point" else self._turned_tangent
+        if self._grip.handle == "point":
+            move = translation(*self._path.offset)
+            chosen = self._context.selected_points
+            self._context.preview_shapes(
+                {name: partial(transform, affine=move, indices=own) for name, own in chosen.items()}
             )
+        else:
+            self._context.preview(self._grip.shape, self._turned_tangent)
 
     def release(self, mouse: MouseEvent) -> None:
         """End the gesture, as one undo step."""
         if self.is_busy:
             self._session.edits.commit()
-        elif self._grip is None and self._path is not None:
-            self._take_band(mouse)
+        elif self._path is not None and self._curve is not None and not self._path.has_begun:
+            self._click_curve(self._curve)
+        elif self._path is not None and self._grip is None:
+            self._take_band(self._band(mouse.point), mouse)
         self._let_go()
 
     def _let_go(self) -> None:
         super()._let_go()
-        self._grip = None
+        self._grip = self._curve = None
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """A cross over handles, a hand over shapes."""
@@ -118,21 +127,19 @@ class SelectTool(DragTool):
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """Draw the rubber band."""
         if self._grip is None and self._path is not None and self._path.has_begun:
-            paint_band(painter, self._path.start.point, self._path.last.point)
+            paint_band(painter, self._band(self._path.last.point))
 
     # --- dragging
 
     def _begin_drag(self, grip: Grip) -> bool:
         if not self._context.is_free:
             return False
-        p = self._context.points[grip.index]
+        document = self._session.document
+        assert document is not None
+        p = document.shape(grip.shape).at(self._session.frame)[grip.index]
         self._tangent = (p.in_dx, p.in_dy) if grip.handle == "in" else (p.out_dx, p.out_dy)
         self._session.edits.begin("move points" if grip.handle == "point" else "move tangent")
         return True
-
-    def _moved_points(self, points: Points) -> Points:
-        assert self._path is not None
-        return transform(points, translation(*self._path.offset), self._session.selection.points)
 
     def _turned_tangent(self, points: Points) -> Points:
         assert self._path is not None
@@ -147,40 +154,48 @@ class SelectTool(DragTool):
     # --- selecting
 
     def _take_grip(self, grip: Grip, mouse: MouseEvent) -> None:
-        chosen = self._session.selection.points
+        session, selection = self._session, self._session.selection
+        chosen = selection.points_of(grip.shape)
         if grip.handle != "point":
             return
         if mouse.shift:
-            self._session.select(self._session.selection.shape, chosen ^ {grip.index})
+            points = {**selection.points, grip.shape: chosen ^ {grip.index}}
+            session.set_selection(selection.with_shape(grip.shape).with_points(points))
         elif grip.index not in chosen:
-            self._session.select(self._session.selection.shape, frozenset({grip.index}))
+            session.select(grip.shape, frozenset({grip.index}))
 
-    def _take_band(self, mouse: MouseEvent) -> None:
-        session, own = self._session, self._context.shape
+    def _click_curve(self, name: str) -> None:
+        """Select one of several selected shapes, or of a group, alone; of a single one the points stay selected."""
+        selection = self._session.selection
+        if selection.others or selection.layer is not None:
+            self._session.select(name, also=())
+
+    def _band(self, end: QPointF) -> QPainterPath:
+        """The area on the screen from the press to a point, inside which points are selected."""
         assert self._path is not None
-        band = QRectF(self._path.start.point, mouse.point).normalized()
-        if max(band.width(), band.height()) < CLICK_PX:
-            own_name = session.selection.shape
-            is_kept = bool(session.selection.points) or shape_at(self._context, mouse) == own_name
-            session.select(own_name if is_kept else None)
-            return
-        shape = own or self._fullest(band, mouse.view)
-        if shape is None:
-            session.select(None)
-            return
-        inside, chosen = self._points_in_band(shape, band, mouse.view), session.selection.points
-        session.select(shape.name, chosen - inside if mouse.ctrl else inside | (chosen if mouse.shift else frozenset()))
+        return band_between(self._path.start.point, end)
 
-    def _points_in_band(self, shape: RotoShape, band: QRectF, view: ViewTransform) -> frozenset[int]:
-        places = [view.to_screen(p.x, p.y) for p in shape.at(self._session.frame)]
-        return frozenset(index for index, place in enumerate(places) if band.contains(place))
+    def _take_band(self, band: QPainterPath, mouse: MouseEvent) -> None:
+        session, selection = self._session, self._session.selection
+        box = band.boundingRect()
+        if max(box.width(), box.height()) < CLICK_PX:
+            session.set_selection(selection.with_points({}) if selection.points else Selection())
+            return
+        chosen, inside = self._context.selected_points, self._points_inside(band, mouse.view)
+        if mouse.ctrl:
+            inside = {name: own - inside.get(name, frozenset()) for name, own in chosen.items()}
+        elif mouse.shift:
+            inside = {name: chosen.get(name, frozenset()) | own for name, own in inside.items()}
+        before = selection if self._context.chosen_shapes else Selection()
+        session.set_selection(before.with_points(inside))
 
-    def _fullest(self, band: QRectF, view: ViewTransform) -> RotoShape | None:
-        """The shape with most points inside the band; None where there is no point in it."""
-        document = self._session.document
-        free = [shape for shape in document.shapes if self._context.can_grab(shape)] if document is not None else []
-        best = max(free, key=lambda shape: len(self._points_in_band(shape, band, view)), default=None)
-        return best if best is not None and self._points_in_band(best, band, view) else None
+    def _points_inside(self, band: QPainterPath, view: ViewTransform) -> dict[str, frozenset[int]]:
+        """The points inside an area, of the selected shapes; without any, of all shapes."""
+        frame, inside = self._session.frame, {}
+        for shape in self._context.chosen_shapes or self._context.free_shapes:
+            places = [view.to_screen(p.x, p.y) for p in shape.at(frame)]
+            inside[shape.name] = frozenset(index for index, place in enumerate(places) if band.contains(place))
+        return inside
 
     def _add_point(self, mouse: MouseEvent) -> None:
         self._path = self._grip = None

@@ -119,9 +119,9 @@ class WidthTool(DragTool):
 
     # --- one control point
 
-    def _with_others(self, index: int) -> frozenset[int]:
-        """The selected points if this point is one of them, else only this point."""
-        chosen = self._session.selection.points
+    def _with_others(self, shape: RotoShape, index: int) -> frozenset[int]:
+        """The selected points of the shape if this point is one of them, else only this point."""
+        chosen = self._session.selection.points_of(shape.name)
         return chosen if index in chosen else frozenset({index})
 
     def _set_profile(self, shape: RotoShape, handle: EdgeHandle, offset: tuple[float, float], *, is_both: bool) -> None:
@@ -132,7 +132,7 @@ class WidthTool(DragTool):
         dx, dy = left_normal(shape.at(frame), handle.index)
         away = (dx * offset[0] + dy * offset[1]) * (1 if handle.edge == "left" else -1)
         sides: set[Edge] = {"left", "right"} if is_both else {handle.edge}
-        chosen = self._with_others(handle.index)
+        chosen = self._with_others(shape, handle.index)
         profile: WidthProfile = tuple(
             _profile_row((row.left_px, row.right_px), away if k in chosen else 0.0, sides, half)
             for k, row in enumerate(widths_of(shape, frame))
@@ -144,7 +144,7 @@ class WidthTool(DragTool):
         """Move the feather of one point to the mouse; other selected points get the same distance, perpendicular to the
         edge."""
         before, frame = self._session.edits.before_gesture, self._session.frame
-        points, chosen = shape.at(frame), self._with_others(index)
+        points, chosen = shape.at(frame), self._with_others(shape, index)
         offsets: Offsets = {index: offset}
         if len(chosen) > 1:
             nx, ny = outward_offset(points, index, 1.0)

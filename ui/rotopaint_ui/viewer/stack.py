@@ -232,14 +232,14 @@ class Stack:
                 paint_matte(painter, outline.shape, session.frame, view, outline.colour)
         if overlay.landmarks:
             paint_landmarks(painter, scene.still_marks, view)
-        own, full = session.selection.shape, painter.opacity()
-        aside = session.state.aside - session.selection.shapes
+        own, selected, full = session.selection.shape, session.selection.shapes, painter.opacity()
         if overlay.splines:
             for outline in scene.still:
-                if outline.shape.name != own and not (is_painted and outline.shape.role == "seam"):
-                    painter.setOpacity(full * ASIDE if outline.shape.name in aside else full)
-                    colour = QColor(SELECTED) if outline.shape.name in session.selection.others else outline.colour
-                    paint_path(painter, outline.path, view, colour, style=_style(outline), width=overlay.line_px)
+                if outline.shape.name not in selected and not (is_painted and outline.shape.role == "seam"):
+                    painter.setOpacity(full * ASIDE if outline.shape.name in session.state.aside else full)
+                    paint_path(
+                        painter, outline.path, view, outline.colour, style=_style(outline), width=overlay.line_px
+                    )
         painter.setOpacity(1.0)
         places = {} if is_painted or session.edits.is_dragging or not overlay.splines else session.unseen_places()
         for outline in scene.still:
@@ -248,8 +248,8 @@ class Stack:
         if overlay.onion and session.shape is not None and own not in session.hidden:
             for path, colour in self._outlines.onion(session.shape, session.frame):
                 paint_path(painter, path, view, colour, style="thin")
-        for outline in scene.still:
-            if outline.shape.name == own and overlay.splines:
+        for outline in sorted(scene.still, key=lambda outline: outline.shape.name == own):
+            if outline.shape.name in selected and overlay.splines:
                 self._paint_selected(painter, outline, scene.shown, is_painted=is_painted)
 
     def _paint_moving(self, painter: QPainter, scene: PaintScene) -> None:
@@ -262,8 +262,8 @@ class Stack:
                 style = quick if outline.is_shown else "dashed"
                 colour = QColor(SELECTED) if outline.shape.name in session.selection.shapes else outline.colour
                 paint_path(painter, outline.path, view, colour, style=style, width=overlay.line_px)
-            if outline.shape.name == session.selection.shape and overlay.splines:
-                chosen = session.selection.points
+            chosen = session.selection.points_of(outline.shape.name)
+            if chosen and overlay.splines:
                 points = tuple(p for index, p in enumerate(outline.points) if index in chosen)
                 all_points = frozenset(range(len(points)))
                 paint_handles(painter, points, view, QColor(SELECTED), all_points, size=overlay.point_px)
@@ -278,10 +278,11 @@ class Stack:
             paint_path(painter, outline.path, view, colour, style="thin")
             painter.setOpacity(1.0)
             return
-        style: Style = "bold" if outline.is_shown else "dashed"
+        is_last = outline.shape.name == self._session.selection.shape
+        style: Style = "bold" if is_last and outline.is_shown else _style(outline)
         paint_path(painter, outline.path, view, colour, style=style, width=shown.overlay.line_px)
         if outline.shape.name not in self._session.locked and not self._session.edits.is_dragging:
-            chosen, size = self._session.selection.points, shown.overlay.point_px
+            chosen, size = self._session.selection.points_of(outline.shape.name), shown.overlay.point_px
             paint_handles(painter, outline.points, view, colour, chosen, size=size)
 
     def _paint_crop(self, painter: QPainter, scene: PaintScene) -> None:

@@ -1,0 +1,216 @@
+"""Points of several shapes at once, with a real mouse and keys (for the places see `mouse`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from rotopaint_ai.shapes.roto import ControlPoint, RotoShape
+from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.session.selection import Selection
+from rotopaint_ui.session.session import ShotSession
+from rotopaint_ui.viewer.canvas import Canvas
+
+from .conftest import grabbed
+from .mouse import ALT, CTRL, LEFT, NONE, SHIFT, Near, Place, drag, move, places, points, spot
+
+K = Qt.Key
+SEAM, EYE = [(10, 20), (30, 20), (50, 20)], [(20, 8), (28, 8), (24, 14)]
+BAND: tuple[Place, ...] = ((26, 4), (28, 10), (34, 24))  # around the eye's second point and the seam's middle one
+BOTH = {"seam": {1}, "eye": {1}}
+
+
+def shifted(places: list[Place], index: int, dx: float, dy: float) -> Near:
+    """The places with one of them moved."""
+    return Near([(x + dx, y + dy) if i == index else (x, y) for i, (x, y) in enumerate(places)])
+
+
+def human_frames(session: ShotSession) -> dict[str, list[int]]:
+    """The frames of each shape that a person has keyed."""
+    shapes: tuple[RotoShape, ...] = () if session.document is None else session.document.shapes
+    return {each.name: [frame for frame, key in each.keys.items() if key.source == "human"] for each in shapes}
+
+
+def test_a_drag_moves_the_points_of_every_shape_in_one_step(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
+    drag(qtbot, canvas, *BAND)
+    assert session.selection.points == BOTH
+    drag(qtbot, canvas, (30, 20), (32, 21), (35, 23))
+    assert places(session) == shifted(SEAM, 1, 5, 3)
+    assert places(session, "eye") == shifted(EYE, 1, 5, 3)
+    assert human_frames(session) == {"seam": [1001], "eye": [1001]}
+    assert session.edits.labels == ("move points",)
+    assert session.edits.undo() == "move points"
+    assert (places(session), places(session, "eye")) == (SEAM, EYE)
+
+
+def test_a_selected_curve_drags_the_points_of_every_shape(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
+    drag(qtbot, canvas, *BAND)
+    drag(qtbot, canvas, (40, 20), (42, 20), (42, 24))  # the seam's curve
+    drag(qtbot, canvas, (22, 11), (22, 12), (22, 13))  # the eye's
+    assert places(session) == shifted(SEAM, 1, 2, 6)
+    assert places(session, "eye") == shifted(EYE, 1, 2, 6)
+
+
+def test_a_point_of_any_selected_shape_can_be_taken_hold_of(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
+    session.select("seam", also=("eye",))
+    drag(qtbot, canvas, (24, 14), (24, 15), (24, 16))
+    assert session.selection == Selection("eye", {"eye": frozenset({2})}, frozenset({"seam"}))
+    assert (places(session), places(session, "eye")) == (SEAM, shifted(EYE, 2, 0, 2))
+    drag(qtbot, canvas, (10, 20), (10, 21), (10, 22))
+    assert session.selection.points == {"seam": {0}}
+    assert (places(session), places(session, "eye")) == (shifted(SEAM, 0, 0, 2), shifted(EYE, 2, 0, 2))
+
+
+def test_shift_adds_shapes_and_points_of_them_and_removes_them(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
+    session.select("seam", frozenset({1}))
+    qtbot.mouseClick(canvas, LEFT, SHIFT, spot(canvas, (24, 8)))  # the eye's curve
+    assert session.selection == Selection("eye", {"seam": frozenset({1})}, frozenset({"seam"}))
+    qtbot.mouseClick(canvas, LEFT, SHIFT, spot(canvas, (28, 8)))
+    assert session.selection.points == BOTH
+    qtbot.mouseClick(canvas, LEFT, SHIFT, spot(canvas, (30, 20)))
+    assert session.selection == Selection("seam", {"eye": frozenset({1})}, frozenset({"eye"}))
+    qtbot.mouseClick(canvas, LEFT, SHIFT, spot(canvas, (24, 8)))
+    assert session.selection == Selection("seam")
+
+
+def test_a_band_takes_points_of_selected_shapes_alone_adds_and_removes(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
+    session.select("seam")
+    drag(qtbot, canvas, *BAND)
+    assert session.selection.points == {"seam": {1}}
+    session.select("seam", also=("eye",))
+    drag(qtbot, canvas, *BAND)
+    assert session.selection.points == BOTH
+    drag(qtbot, canvas, (5, 4), (10, 10), (22, 24), held=SHIFT)
+    assert session.selection.points == {"seam": {0, 1}, "eye": {0, 1}}
+    drag(qtbot, canvas, *BAND, held=CTRL)
+    assert session.selection.points == {"seam": {0}, "eye": {0}}
+
+
+def test_a_click_selects_one_of_several_shapes_alone(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
+    for curve in ((20, 20), (24, 8)):
+        session.select("seam", also=("eye",))
+        qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, curve))
+        assert session.selection == Selection("seam" if curve[1] == 20 else "eye")
+    session.set_selection(Selection().with_points({"seam": frozenset({1}), "eye": frozenset({0, 1})}))
+    qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, (20, 20)))
+    assert session.selection == Selection("seam")
+    session.set_selection(Selection().with_points({"seam": frozenset({1}), "eye": frozenset({0, 1})}))
+    qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, (55, 40)))  # beside them: the points, then the shapes
+    assert session.selection == Selection("eye", {}, frozenset({"seam"}))
+    qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, (55, 40)))
+    assert session.selection == Selection()
+
+
+def test_a_double_click_takes_all_points_of_the_clicked_shape(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
+    session.select("eye", also=("seam",))
+    qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, (20, 20)))
+    qtbot.mouseDClick(canvas, LEFT, NONE, spot(canvas, (20, 20)))
+    qtbot.mouseRelease(canvas, LEFT, NONE, spot(canvas, (20, 20)))
+    assert session.selection == Selection("seam", {"seam": frozenset({0, 1, 2})})
+
+
+@pytest.mark.parametrize("guard", ["lock", "hide"])
+def test_locked_and_hidden_shapes_stay_out(qtbot: QtBot, canvas: Canvas, session: ShotSession, guard: str) -> None:
+    def close() -> None:
+        session.lock("eye", True) if guard == "lock" else session.show("eye", False)
+
+    drag(qtbot, canvas, *BAND)
+    close()  # after it was selected
+    drag(qtbot, canvas, (30, 20), (32, 21), (35, 23))
+    assert (places(session), places(session, "eye")) == (shifted(SEAM, 1, 5, 3), EYE)
+    assert canvas.edit("nudge_up")
+    assert canvas.edit("delete")
+    assert (len(points(session)), places(session, "eye")) == (2, EYE)
+    session.select(None)
+    drag(qtbot, canvas, (5, 4), (10, 10), (60, 30))
+    assert session.selection == Selection("seam", {"seam": frozenset({0, 1})})
+
+
+def test_the_selection_stays_from_frame_to_frame(qtbot: QtBot, shot: Panel) -> None:
+    canvas, session = shot.canvas, shot.session
+    drag(qtbot, canvas, *BAND)
+    qtbot.keyClick(canvas, K.Key_Right)
+    assert (session.frame, session.selection.points) == (1002, BOTH)
+    drag(qtbot, canvas, (28, 8), (29, 9), (30, 10))
+    assert places(session, "seam", 1002) == Near([(10, 21), (32, 23), (50, 21)], 0.1)
+    assert places(session, "eye", 1002) == Near([(20, 8), (30, 10), (24, 14)], 0.1)
+    assert (places(session), places(session, "eye")) == (SEAM, EYE)
+    assert human_frames(session) == {"seam": [1002], "eye": [1002]}
+
+
+def test_keys_nudge_smooth_and_delete_the_points_of_every_shape(qtbot: QtBot, shot: Panel) -> None:
+    canvas, session = shot.canvas, shot.session
+    drag(qtbot, canvas, *BAND)
+    for _ in range(2):
+        qtbot.keyClick(canvas, K.Key_Right, ALT)
+    assert places(session) == shifted(SEAM, 1, 2, 0)
+    assert places(session, "eye") == shifted(EYE, 1, 2, 0)
+    assert session.edits.undo() == "nudge"  # one step for both presses
+    qtbot.keyClick(canvas, K.Key_Z, SHIFT)
+    assert points(session)[1] == ControlPoint(30, 20)
+    qtbot.keyClick(canvas, K.Key_Z)
+    assert points(session)[1] == pytest.approx((30, 20, -20 / 3, 0, 20 / 3, 0))
+    assert points(session, "eye")[1] != ControlPoint(28, 8)
+    assert [session.edits.undo(), session.edits.undo()] == ["smooth points", "cusp points"]
+    qtbot.keyClick(canvas, K.Key_A, CTRL)
+    assert session.selection.points == {"seam": {0, 1, 2}, "eye": {0, 1, 2}}
+    session.set_selection(Selection("seam").with_points({"seam": frozenset({0, 1}), "eye": frozenset({1})}))
+    before = session.state
+    qtbot.keyClick(canvas, K.Key_Delete)
+    assert session.state is before  # each shape keeps as many points as it needs, or none is taken from any
+    assert "needs 2 of its 3 points" in shot.status.text.text()
+
+
+def test_delete_takes_points_from_every_shape_in_one_step(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
+    canvas.tool = "points"
+    session.select("eye")
+    qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, (24, 8)))  # a fourth point
+    session.set_selection(Selection("seam").with_points({"seam": frozenset({1}), "eye": frozenset({1})}))
+    assert canvas.edit("delete")
+    assert (len(points(session)), places(session, "eye")) == (2, Near(EYE))
+    assert session.selection == Selection("seam", {}, frozenset({"eye"}))
+    assert session.edits.undo() == "delete points"
+    assert (len(points(session)), len(points(session, "eye"))) == (3, 4)
+
+
+def test_the_transform_box_takes_the_points_of_every_shape(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
+    drag(qtbot, canvas, *BAND)
+    canvas.tool = "transform"  # a box from (28, 8) to (30, 20), drawn 1.2 plate pixels wider
+    drag(qtbot, canvas, (29, 10), (29, 11), (29, 12))
+    assert places(session) == shifted(SEAM, 1, 0, 2)
+    assert places(session, "eye") == shifted(EYE, 1, 0, 2)
+
+
+def test_feather_grows_at_the_points_of_every_shape(qtbot: QtBot, shot: Panel) -> None:
+    session = shot.session
+    drag(qtbot, shot.canvas, *BAND)
+    qtbot.keyClick(shot.canvas, K.Key_E)
+    assert session.document is not None
+    seam, eye = session.document.shape("seam"), session.document.shape("eye")
+    assert seam.feather_px == 1.0  # a seam's feather is one setting
+    assert [(row.x, row.y) != (0, 0) for row in eye.feather_at(1001)] == [False, True, False]
+    assert session.edits.undo() == "feather points"
+    assert session.document.shape("eye").feather_at(1001) == ()
+
+
+def test_selected_points_of_every_shape_are_seen(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
+    def are_white(*seen: Place) -> list[bool]:
+        screen, at = grabbed(canvas), [spot(canvas, place) for place in seen]
+        return [bool(screen[each.y(), each.x()].min() > 240) for each in at]
+
+    drag(qtbot, canvas, *BAND)
+    assert are_white((30, 20), (28, 8), (50, 20), (20, 8)) == [True, True, False, False]
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (40, 20)))  # by the curve, which leaves handles uncovered
+    canvas.overlay = replace(canvas.overlay, loupe=False)
+    move(qtbot, canvas, (42, 25))
+    assert are_white((32, 25), (30, 13), (50, 20), (20, 8)) == [True, True, False, False]
+    canvas.cancel_gesture()
