@@ -13,6 +13,7 @@ from rotopaint_ui.settings.commands import Preset, command
 TABLE = Path(__file__).parents[2] / "docs" / "habits.md"
 COMMANDS = {  # the commands behind a habit; one without a row here has no key of its own
     "points of several shapes at once": ("tool.select",),
+    "lasso": ("tool.lasso",),
     "select and move points": ("tool.select",),
     "reshape with falloff": ("tool.reshape",),
     "transform a shape": ("tool.transform",),
@@ -48,7 +49,6 @@ NO_KEY = {
     "take away the selected points",  # Del, as everywhere
     "move a key in time",
     "curves of values over time",
-    "lasso",
     "keys of that transform in the dope sheet",
     "proxy",
     "rate while playing",

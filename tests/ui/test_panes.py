@@ -153,7 +153,7 @@ def test_every_tool_is_in_sight_in_the_smallest_window(qtbot: QtBot, panel: Pane
 
     def are_in_sight() -> bool:
         seen = [strip.viewport().rect().contains(each.geometry()) for each in buttons]
-        return all(seen) and len({(each.x(), each.y()) for each in buttons}) == len(buttons) == 14
+        return all(seen) and len({(each.x(), each.y()) for each in buttons}) == len(buttons) == 15
 
     qtbot.waitUntil(are_in_sight, timeout=20_000)
     assert min(each.iconSize().height() for each in buttons) >= 14

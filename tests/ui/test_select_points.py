@@ -1,4 +1,4 @@
-"""Points of several shapes at once, with a real mouse and keys (for the places see `mouse`)."""
+"""Points of several shapes at once, and the lasso, with a real mouse and keys (for the places see `mouse`)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, RotoShape
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.selection import Selection
 from rotopaint_ui.session.session import ShotSession
+from rotopaint_ui.settings.commands import Preset, conflicts, keys_of_preset
 from rotopaint_ui.viewer.canvas import Canvas
 
 from .conftest import grabbed
@@ -21,6 +22,7 @@ K = Qt.Key
 SEAM, EYE = [(10, 20), (30, 20), (50, 20)], [(20, 8), (28, 8), (24, 14)]
 BAND: tuple[Place, ...] = ((26, 4), (28, 10), (34, 24))  # around the eye's second point and the seam's middle one
 BOTH = {"seam": {1}, "eye": {1}}
+LASSO: tuple[Place, ...] = ((16, 4), (16, 22), (34, 22), (34, 18), (18, 17), (18, 4))  # an L: the seam's middle alone
 
 
 def shifted(places: list[Place], index: int, dx: float, dy: float) -> Near:
@@ -32,6 +34,9 @@ def human_frames(session: ShotSession) -> dict[str, list[int]]:
     """The frames of each shape that a person has keyed."""
     shapes: tuple[RotoShape, ...] = () if session.document is None else session.document.shapes
     return {each.name: [frame for frame, key in each.keys.items() if key.source == "human"] for each in shapes}
+
+
+# --- several shapes ---------------------------------------------------------------------------------------------------
 
 
 def test_a_drag_moves_the_points_of_every_shape_in_one_step(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
@@ -214,3 +219,59 @@ def test_selected_points_of_every_shape_are_seen(qtbot: QtBot, canvas: Canvas, s
     move(qtbot, canvas, (42, 25))
     assert are_white((32, 25), (30, 13), (50, 20), (20, 8)) == [True, True, False, False]
     canvas.cancel_gesture()
+
+
+# --- the lasso --------------------------------------------------------------------------------------------------------
+
+
+def test_a_lasso_selects_what_is_inside_its_outline(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
+    canvas.tool = "lasso"
+    drag(qtbot, canvas, *LASSO)
+    assert session.selection == Selection("seam", {"seam": frozenset({1})})  # a box around it has the eye's, too
+    drag(qtbot, canvas, (45, 12), (55, 12), (55, 28), (45, 28), held=SHIFT)
+    assert session.selection.points == {"seam": {1, 2}}
+    drag(qtbot, canvas, *LASSO, held=CTRL)
+    assert session.selection.points == {"seam": {2}}
+
+
+def test_a_lasso_takes_points_of_several_shapes_and_its_tool_moves_them(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
+    canvas.tool = "lasso"
+    drag(qtbot, canvas, *BAND[:1], (34, 4), (34, 24), (26, 24))
+    assert session.selection.points == BOTH
+    drag(qtbot, canvas, (28, 8), (29, 9), (31, 8))
+    assert (places(session), places(session, "eye")) == (shifted(SEAM, 1, 3, 0), shifted(EYE, 1, 3, 0))
+    assert session.edits.labels == ("move points",)
+
+
+def test_a_lasso_that_crosses_itself_takes_both_rounds(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
+    canvas.tool = "lasso"
+    around: tuple[Place, ...] = ((5, 17), (55, 17), (55, 24), (5, 24))
+    drag(qtbot, canvas, *around, *around)
+    assert session.selection.points == {"seam": {0, 1, 2}}
+
+
+def test_the_outline_of_a_lasso_is_seen_and_escape_leaves_it(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
+    canvas.tool = "lasso"
+    before = grabbed(canvas)
+    qtbot.mousePress(canvas, LEFT, NONE, spot(canvas, (36, 30)))
+    for way in ((50, 30), (50, 44), (36, 44)):
+        move(qtbot, canvas, way)
+    change = abs(grabbed(canvas) - before).sum(axis=2)
+    middle, edge = spot(canvas, (43, 37)), spot(canvas, (50, 37))
+    assert change[middle.y(), middle.x()] > 0  # tinted inside
+    assert change[edge.y() - 40 : edge.y() + 40, edge.x()].max() > 200  # the outline
+    canvas.cancel_gesture()
+    qtbot.mouseRelease(canvas, LEFT, NONE, spot(canvas, (36, 44)))
+    assert session.selection == Selection()
+
+
+def test_shift_v_is_the_lasso_in_every_preset(qtbot: QtBot, shot: Panel) -> None:
+    qtbot.keyClick(shot.canvas, K.Key_V, SHIFT)
+    assert shot.canvas.tool == "lasso"
+    assert [conflicts(keys_of_preset(preset)).get("Shift+V") for preset in Preset] == [None] * 3
+    qtbot.keyClick(shot.canvas, K.Key_V)
+    assert shot.canvas.tool == "select"

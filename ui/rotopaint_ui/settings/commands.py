@@ -74,6 +74,7 @@ COMMANDS = (
     Command("redo", "Redo", "Edit", ("Ctrl+Shift+Z", "Ctrl+Y"), "redo"),
     Command("leave", "Leave the drag, or stop the run", "Edit", ("Esc",)),
     Command("tool.select", "Select and move", "Tools", ("V",), "select", True, ("T",), ("Ctrl+1",)),
+    Command("tool.lasso", "Select with a lasso, and move", "Tools", ("Shift+V",), "lasso", True),
     Command("tool.landmark", "Landmarks: the shapes follow", "Tools", ("L",), "landmark", True),
     Command("tool.draw", "Draw a shape (click the first point: matte; Return: seam)", "Tools", ("B",), "draw", True),
     Command("tool.reshape", "Reshape with falloff (Shift+drag: size)", "Tools", ("R",), "reshape", True),

@@ -10,6 +10,7 @@ from rotopaint_ui.tools.crop import CropTool, crop_at
 from rotopaint_ui.tools.draw import DrawTool
 from rotopaint_ui.tools.edit_context import EditContext, EditReach
 from rotopaint_ui.tools.landmark import LandmarkTool
+from rotopaint_ui.tools.lasso import LassoTool
 from rotopaint_ui.tools.points import PointsTool
 from rotopaint_ui.tools.reshape import ReshapeTool
 from rotopaint_ui.tools.select_tool import SelectTool
@@ -18,6 +19,7 @@ from rotopaint_ui.tools.width import WidthTool
 
 TOOLS: Mapping[str, Callable[[EditContext], Tool]] = {
     "select": SelectTool,
+    "lasso": LassoTool,
     "landmark": LandmarkTool,
     "draw": DrawTool,
     "reshape": ReshapeTool,

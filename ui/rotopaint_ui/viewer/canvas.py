@@ -27,7 +27,7 @@ from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.clone import CloneTool
 from rotopaint_ui.tools.draw import DrawTool
 from rotopaint_ui.tools.edit_actions import carry_out
-from rotopaint_ui.tools.select_tool import select_under
+from rotopaint_ui.tools.select_tool import SelectTool, select_under
 from rotopaint_ui.tools.toolbox import TOOLS, EditContext, KeyTool, MouseEvent, ReshapeTool, Tool, crop_at
 from rotopaint_ui.viewer.context_menu import make_menu
 from rotopaint_ui.viewer.empty import paint_empty
@@ -45,7 +45,7 @@ ZOOM_DRAG_PX = 100.0  # width of a drag that doubles the magnification
 BURST_MS = 700  # milliseconds without a key, after which the next nudge is a new step
 LATE_MS = 12  # time that a moved landmark waits for its shapes before it is painted alone
 _BARE_TOOLS = ("draw", "width", "clone", "crop")  # tools under which hints on landmarks would hide the picture
-_QUIET_TOOLS = ("select", "landmark", "points")  # tools that draw nothing besides the dragged shape
+_QUIET_TOOLS = ("select", "lasso", "landmark", "points")  # tools that draw nothing besides the dragged shape
 
 
 class Canvas(QWidget):
@@ -393,7 +393,8 @@ class Canvas(QWidget):
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Select all points of the shape that was clicked."""
         self.mousePressEvent(event)
-        if event.button() == Qt.MouseButton.LeftButton and self._tool == "select" and self._session.shape is not None:
+        selects = isinstance(self._tools[self._tool], SelectTool) and self._session.shape is not None
+        if event.button() == Qt.MouseButton.LeftButton and selects:
             self.edit("select_all")
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:

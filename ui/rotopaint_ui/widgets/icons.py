@@ -45,6 +45,15 @@ def _select(painter: QPainter, ink: QColor) -> None:
     painter.drawPolygon(QPolygonF([QPointF(x, y) for x, y in arrow]))
 
 
+def _lasso(painter: QPainter, ink: QColor) -> None:
+    path = QPainterPath(QPointF(8, 15.5))
+    path.cubicTo(QPointF(-1, 12), QPointF(5, 3.5), QPointF(12.5, 3.5))
+    path.cubicTo(QPointF(23, 3.5), QPointF(24, 16), QPointF(10.5, 16))
+    path.cubicTo(QPointF(5, 16), QPointF(6, 20.5), QPointF(11, 21))
+    painter.drawPath(path)
+    painter.drawEllipse(QPointF(8.6, 15.6), 1.8, 1.8)
+
+
 def _crop(painter: QPainter, ink: QColor) -> None:
     for line in ((7, 3, 7, 17), (7, 17, 21, 17), (3, 7, 17, 7), (17, 7, 17, 21)):
         painter.drawLine(QPointF(*line[:2]), QPointF(*line[2:]))
@@ -300,6 +309,7 @@ def _onion(painter: QPainter, ink: QColor) -> None:
 
 _DRAWINGS: dict[str, Callable[[QPainter, QColor], None]] = {
     "select": _select,
+    "lasso": _lasso,
     "crop": _crop,
     "reshape": _reshape,
     "points": _points,
