@@ -239,7 +239,7 @@ def _card_files(folder: Path) -> list[Path]:
         ),
         "shapes.onnx": ({"landmarks": ["N", 2, 2]}, {"points": ["N", 3, 6], "width": ["N", 1]}),
         "seam.onnx": ({"strip": ["N", "T", 40, 3]}, {"logits": ["N", "T", 41]}),
-        "fill.onnx": ({"strip": ["N", "T", "S", 12]}, {"answer": ["N", "T", "S", 7]}),
+        "fill.onnx": ({"strip": ["N", "T", "S", 11]}, {"answer": ["N", "T", "S", 6]}),
         "detector.onnx": (
             {"picture": ["N", 64, 64, 3]},
             {"boxes": ["N", 9, 4], "scores": ["N", 9], "masks": ["N", 9, 8, 8], "keypoints": ["N", 9, 5, 2]},

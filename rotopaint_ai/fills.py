@@ -38,7 +38,7 @@ class Fill:
 
 _BANKS = "rotopaint_ai.seams.bank_fill"
 FILLS = (
-    Fill("auto", "the pack's network, or both banks where it has none", f"{_BANKS}:paint_auto", uses_model=True),
+    Fill("auto", "the learned fill, or both banks where none is installed", f"{_BANKS}:paint_auto", uses_model=True),
     Fill("two-bank", "both banks of skin joined across the seam", f"{_BANKS}:paint_two_bank"),
 )
 DEFAULT = FILLS[0].name

@@ -12,6 +12,7 @@ S positions along a seam, F features.
 from __future__ import annotations
 
 import argparse
+import base64
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,11 +28,9 @@ from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.files import write_text
 from rotopaint_ai.seams import groove_width
-from rotopaint_ai.seams.layer_text import pack_lines
 from rotopaint_ai.seams.ribbon import resample
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.stage.shot_folder import plates_of, read_seam_frame
-from scripts.fitted_layers import build_layers, numbers_of
 
 Array = npt.NDArray[Any]
 
@@ -42,6 +41,7 @@ APART = 0.9  # standard deviation of the displacement of curves, steps
 MISJUDGED = 0.2  # standard deviation of the log of the face's size
 TIMES = 3  # number of times that each seam is used
 EVERY = 4  # places
+LINE = 110  # characters
 _LEAST_COVER = 0.05
 _MOST_PLACES_PX = 40.0  # coverage further from the curve belongs to no seam
 
@@ -127,7 +127,13 @@ def _of_seam(grey: Array, own: Array, line: Array, step: float) -> Iterator[tupl
 def fit(known: WidthSamples, *, steps: int, seed: int) -> groove_width.WidthTable:
     """Fit a table that predicts the QUANTILES of the seams' reach, by pinball loss (Koenker, Bassett 1978)."""
     torch.manual_seed(seed)
-    net = build_layers(groove_width.N_FEATURES, groove_width.UNITS, len(QUANTILES))
+    net = torch.nn.Sequential(
+        torch.nn.Linear(groove_width.N_FEATURES, groove_width.UNITS),
+        torch.nn.ReLU(),
+        torch.nn.Linear(groove_width.UNITS, groove_width.UNITS),
+        torch.nn.ReLU(),
+        torch.nn.Linear(groove_width.UNITS, len(QUANTILES)),
+    )
     features, reach = torch.from_numpy(known.features), torch.from_numpy(known.reach)[:, None]
     optimiser = torch.optim.AdamW(net.parameters(), weight_decay=0.03)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 4e-3, steps)
@@ -138,7 +144,9 @@ def fit(known: WidthSamples, *, steps: int, seed: int) -> groove_width.WidthTabl
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         schedule.step()
-    return groove_width.WidthTable(*numbers_of(net))
+    layers: list[Any] = [net[k] for k in (0, 2, 4)]
+    a, b, c, d, e, f = (x.detach().numpy().T.copy() for layer in layers for x in (layer.weight, layer.bias))
+    return groove_width.WidthTable((a, c, e), (b, d, f))
 
 
 def pinball(answer: torch.Tensor, true: torch.Tensor) -> torch.Tensor:
@@ -164,9 +172,11 @@ def figures(table: groove_width.WidthTable, known: WidthSamples) -> str:
 def text_of(table: groove_width.WidthTable) -> str:
     """The table as a Python module."""
     arrays = [x for pair in zip(table.weights, table.biases) for x in pair]
+    packed = base64.b85encode(b"".join(each.astype("<f2").tobytes() for each in arrays)).decode()
+    lines = "\n".join(f'    "{packed[k : k + LINE]}"' for k in range(0, len(packed), LINE))
     return (
         '"""Weights of the network in `groove_width.py`, written by `scripts/fit_widths.py`; do not edit."""\n\n'
-        f"NUMBERS = (\n{pack_lines(arrays, '<f2')}\n)\n"
+        f"NUMBERS = (\n{lines}\n)\n"
     )
 
 

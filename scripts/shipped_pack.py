@@ -2,7 +2,7 @@
 
     python scripts/shipped_pack.py OUT [--share 0.01] [--workers N] [--set key=value]...
 
-OUT gets the data and all intermediate packs; OUT/puppet is the final pack. It takes some twelve hours of one core.
+OUT gets the data and all intermediate packs; OUT/puppet is the final pack. It takes some ten hours of one core.
 Existing results are not made again, and a stopped training resumes from its checkpoint; another version of this script
 wants another OUT. `--share` renders and trains
 only this share, `--workers` is the number of rendering processes, `--set` changes the recipe of the landmark network.
@@ -54,15 +54,11 @@ class Looks(NamedTuple):
 
 
 class Training(NamedTuple):
-    """A training that continues the previous one, on a number of the data sets or on its own shots, if any.
-
-    `with_earlier`: on the shots of the trainings before it, too.
-    """
+    """A training of the landmark network that continues the previous one, on a number of the data sets."""
 
     steps: int
-    data: int | Looks | None
+    data: int
     settings: tuple[str, ...] = ()
-    with_earlier: bool = False
 
 
 FACES = (
@@ -78,19 +74,14 @@ _NEXT = ("optimiser=adamw", "learning_rate=0.002", "small_share=0.4")
 LANDMARKS = (Training(6195, 1, _FIRST), Training(7200, 4, _NEXT), Training(6197, 6, (*_NEXT, "prior=true")))
 SEAM_FACES = Faces(130, 160000, 1.3, size=512, looks=2)
 SEAM_STEPS = 5185
-FILL_SETTINGS = ("optimiser=adamw", "sizes=2", "synthetic=1", "batch=32", "learning_rate=0.0015")
-FILLS = (
-    Training(4887, Looks(44, 30000), _FIRST),
-    Training(1966, Looks(26, 31000), _FIRST),
-    Training(10500, Looks(40, 120000, poses=3, looks=3), FILL_SETTINGS, with_earlier=True),
-    Training(15000, Looks(300, 130000, poses=2, looks=3), FILL_SETTINGS, with_earlier=True),
-    Training(6000, Looks(60, 190000, poses=2, looks=3), (*FILL_SETTINGS, "hard=0.4"), with_earlier=True),
-    Training(24000, None, (*FILL_SETTINGS, "hard=0.4"), with_earlier=True),
-    Training(36000, None, (*FILL_SETTINGS, "synthetic=2", "seed=2", "hard=0.4"), with_earlier=True),
-    Training(
-        16000, None, (*FILL_SETTINGS, "seed=3", "hard=0.4", "contours=0.3", "left=0.05", "spots=2"), with_earlier=True
-    ),
+LOOKS = (
+    Looks(44, 30000),
+    Looks(26, 31000),
+    Looks(40, 120000, poses=3, looks=3),
+    Looks(300, 130000, poses=2, looks=3),
+    Looks(60, 190000, poses=2, looks=3),
 )
+FILL_STEPS = 20000
 PLATES, PLATES_SEED, DETECTOR_STEPS = 79, 50000, 450
 FRONT_FACES = Faces(270, 170000, 1.3, size=512, looks=1, fronts=True)
 FRONT_STEPS, FRONT_SETTINGS = 5000, ("batch=8", "learning_rate=0.002", "eval_every=1000")
@@ -137,18 +128,11 @@ def _face_step(folder: Path, faces: Faces, share: float, workers: int) -> Step:
 
 
 def _fill_steps(out: Path, pack: Path, share: float) -> Iterator[Step]:
-    start: tuple[str, ...] = ()
-    filmed: list[Path] = []
-    for at, training in enumerate(FILLS, 1):
-        if isinstance(looks := training.data, Looks):
-            filmed.append(shots := out / "seams" / str(looks.seed))
-            size = {**looks._asdict(), "characters": _part(looks.characters, share)}
-            yield Step((*STAGE, "seams", str(shots), *_options(size)))
-        is_last = at == len(FILLS)
-        to, made = (pack, pack / FILL) if is_last else (out / f"fill{at}.onnx",) * 2
-        words, settings = {"recipe": "fill", "init": "none"}, (*training.settings, *start)
-        yield _train(filmed if training.with_earlier else filmed[-1:], to, words, training.steps, share, settings, made)
-        start = (f"start={to}",)
+    shots = {out / "seams" / str(looks.seed): looks for looks in LOOKS}
+    for folder, looks in shots.items():
+        size = {**looks._asdict(), "characters": _part(looks.characters, share)}
+        yield Step((*STAGE, "seams", str(folder), *_options(size)))
+    yield _train(shots, pack, {"recipe": "fill", "init": "none"}, FILL_STEPS, share, (), pack / FILL)
 
 
 def _train(

@@ -38,7 +38,7 @@ class FillResult:
 
 
 def model_of(pack: str | None) -> LearnedFill | None:
-    """The learned fill of a pack; None where it has none."""
+    """The learned fill of a pack; None where none is installed."""
     return open_fill(load_pack(pack))
 
 

@@ -124,14 +124,14 @@ def _paint_plate(arguments: argparse.Namespace, plate: Plate, project: Repaint |
     from rotopaint_ai.pipeline.paint_job import paint_clean
     from rotopaint_ai.pipeline.save_to_project import compare_plate
 
-    job = _clean_job(arguments, plate, project)
+    job, note = _clean_job(arguments, plate, project)
     other = None if project is None else compare_plate(project.inputs, arguments.project, plate)
     threads = n_threads(arguments.threads)
     # until here an interrupt ends the program at once, because an input file may be a blocking pipe
     with watch_work(events=arguments.events, hint=BEGINS_ANEW) as (sink, cancel):
         tell = sink if project is None else project.sink(sink, arguments.frames)
-        if other is not None:
-            tell(warning(other))
+        for line in filter(None, (other, note)):
+            tell(warning(line))
         painted = paint_clean(plate, job, threads=threads, sink=tell, cancel=cancel)
     if project is not None and _is_by_project_alone(arguments):
         project.end(painted.done)
@@ -152,7 +152,8 @@ def _is_by_project_alone(arguments: argparse.Namespace) -> bool:
     return not any((*others, arguments.rig)) and arguments.method == fills.DEFAULT
 
 
-def _clean_job(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> CleanJob:
+def _clean_job(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> tuple[CleanJob, str | None]:
+    """The job, and what a user should know of the pack that paints it."""
     from rotopaint_ai.inference.models import open_fill, open_front
     from rotopaint_ai.inference.pack import load_pack
     from rotopaint_ai.pipeline.paint_job import CleanJob
@@ -175,10 +176,11 @@ def _clean_job(arguments: argparse.Namespace, plate: Plate, project: Repaint | N
         rig=_rig(arguments, plate),
     )
     if not (needs_fill or job.can_hold_out):
-        return job
+        return job, None
     pack = load_pack(arguments.model)
     find_front = open_front(pack) if job.can_hold_out else None
-    return replace(job, model=open_fill(pack) if needs_fill else None, find_front=find_front)
+    job = replace(job, model=open_fill(pack) if needs_fill else None, find_front=find_front)
+    return job, pack.note if needs_fill else None
 
 
 def _rig(arguments: argparse.Namespace, plate: Plate) -> Rig | None:

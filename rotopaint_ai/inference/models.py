@@ -17,12 +17,12 @@ from rotopaint_ai.errors import PackError
 from rotopaint_ai.inference.onnx_session import ModelSession
 from rotopaint_ai.inference.pack import (
     FILL_ANSWERS,
+    FILL_CHANNELS,
     FILL_MULTIPLE,
     SEAM_MULTIPLE,
     SEAM_OFFSETS,
     SEAM_STRIPS,
     Pack,
-    fill_channels,
     seam_strip,
 )
 from rotopaint_ai.inference.process import open_model, read_signature
@@ -92,17 +92,12 @@ class SeamModel:
 
 @dataclass(frozen=True, slots=True)
 class FillModel:
-    """`fill(strips)`: float32 (N,T,S,12) to answers (N,T,S,7), the `FillModel` of seams/learned_fill.py.
-
-    n_channels: the model file uses the first n_channels of the 12.
-    """
+    """`fill(strips)`: float32 (N,T,S,11) to answers (N,T,S,6), the `LearnedFill` of seams/learned_fill.py."""
 
     session: ModelSession
-    n_channels: int
 
     def __call__(self, strips: Array) -> Array:
-        strip = np.ascontiguousarray(strips[..., : self.n_channels], dtype=np.float32)
-        return self.session.run(("answer",), {"strip": strip})[0]
+        return self.session.run(("answer",), {"strip": np.ascontiguousarray(strips, np.float32)})[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +208,11 @@ def open_landmarks(pack: Pack, *, device: str, threads: int = 0, spinning: bool 
 
 
 def open_fill(pack: Pack) -> FillModel | None:
-    """A pack's learned fill on one CPU thread; None where it has none. Raises as `open_models`."""
+    """A pack's learned fill on one CPU thread; None where there is none. Raises as `open_models`."""
     if pack.fill_path is None:
         return None
-    n_channels = fill_channels(read_signature(pack.fill_path))
-    strip = np.zeros((1, FILL_MULTIPLE * 8, FILL_MULTIPLE * 8, n_channels), np.float32)
-    model = FillModel(open_model(pack.fill_path, device="cpu", threads=1, example={"strip": strip}), n_channels)
+    strip = np.zeros((1, FILL_MULTIPLE * 8, FILL_MULTIPLE * 8, FILL_CHANNELS), np.float32)
+    model = FillModel(open_model(pack.fill_path, device="cpu", threads=1, example={"strip": strip}))
     _check_output(pack.fill_path.name, model(strip), (*strip.shape[:3], FILL_ANSWERS))
     return model
 

@@ -8,8 +8,9 @@
     seam.onnx       optional: `strip` or `zoomed_strip` float32 [N,T,D,3], strips along predicted seams
                     (seams/placement.py), T a multiple of 8, D = 40 -> `logits` [N,T/2,D+1]: the seam at each offset,
                     and last `not visible`; a model with `zoomed_strip` also accepts strips of twice the resolution
-    fill.onnx       optional: `strip` float32 [N,T,S,12], straightened seams (seams/learned_fill.py), T and S multiples
-                    of 4 -> `answer` [N,T,S,7]: weights of four sources of light, and an offset per colour
+    fill.onnx       optional: `strip` float32 [N,T,S,11], straightened seams (seams/learned_fill.py), T and S multiples
+                    of 4 -> `answer` [N,T,S,6]: weights of three sources of light, and an offset per colour; a pack
+                    without one, or with an earlier version's, paints with the shipped pack's
     detector.onnx   optional: `picture` float32 [N,H,W,3] display-referred RGB 0..1, H and W fixed -> `boxes` [N,F,4]
                     x0, y0, x1, y1 in its pixels, `scores` [N,F] (0: no face), `masks` [N,F,S,S] over rectangles
                     1.3 times the boxes, `keypoints` [N,F,5,2]: right and left pupil, tip of the nose, ends of the mouth
@@ -58,7 +59,8 @@ SEAM_OFFSETS = 40  # ... and this is their number of offsets D
 # A seam model's input name -> the resolutions of strips it accepts, as multiples of the lowest.
 SEAM_STRIPS = {"strip": (1,), "zoomed_strip": (1, 2)}
 FILL_MULTIPLE = 4  # both sides of a fill model's strips are multiples of this
-FILL_CHANNELS, FILL_ANSWERS = (11, 12), 7  # input channels before and today; output channels
+FILL_CHANNELS, FILL_ANSWERS = 11, 6  # input and output channels
+_EARLIER_ANSWERS = 7  # output channels of fills that corrected another paint; the shipped pack's replaces them
 
 _NEEDED = (SHEET, LANDMARKS, SHAPES)
 # files whose hash the card must hold: models, their external weights, the sheet, the head
@@ -80,6 +82,19 @@ class Pack:
     input_size: int  # side of the landmark model's square crop, pixels
     crop_margin: float  # crop side / longest side of the landmarks' bounding box
     card: Mapping[str, Any]
+    fill_path: Path | None  # the learned fill: the shipped pack's where this one has none or an earlier version's
+    files: Mapping[str, str]  # SHA-256 of every file that the pack uses, by name
+
+    @property
+    def note(self) -> str | None:
+        """What a user should know of its files; None for nothing."""
+        own = self.folder / FILL
+        if not own.is_file() or self.fill_path == own:
+            return None
+        return (
+            f"pack {self.name}: its {FILL} is of an earlier version, and the shipped pack's paints; train a new one "
+            "with --recipe fill"
+        )
 
     @property
     def landmarks_path(self) -> Path:
@@ -95,11 +110,6 @@ class Pack:
     def seam_path(self) -> Path | None:
         """The seam model, where the pack has one."""
         return self._path_of(SEAM)
-
-    @property
-    def fill_path(self) -> Path | None:
-        """The learned fill, where the pack has one."""
-        return self._path_of(FILL)
 
     @property
     def detector_path(self) -> Path | None:
@@ -139,6 +149,7 @@ def load_pack(pack: str | Path | None = None) -> Pack:
     fields = _card_fields(card, folder)
     _check_files(folder, fields.files)
     sheet = load_sheet(folder / SHEET)
+    fill = _fill_of(folder, fields.files)
     loaded = Pack(
         folder=folder,
         name=fields.name,
@@ -146,6 +157,8 @@ def load_pack(pack: str | Path | None = None) -> Pack:
         input_size=fields.input_size,
         crop_margin=fields.crop_margin,
         card=card,
+        fill_path=None if fill is None else fill[0],
+        files=fields.files if fill is None else {**fields.files, FILL: fill[1]},
     )
     _check_numbers(loaded)
     marks = loaded.landmarks_path
@@ -153,13 +166,48 @@ def load_pack(pack: str | Path | None = None) -> Pack:
     check_shape_signature(read_signature(loaded.shapes_path), sheet, str(loaded.shapes_path))
     if loaded.seam_path is not None:
         check_seam_signature(read_signature(loaded.seam_path), str(loaded.seam_path))
-    if loaded.fill_path is not None:
-        check_fill_signature(read_signature(loaded.fill_path), str(loaded.fill_path))
     if loaded.detector_path is not None:
         check_detector_signature(read_signature(loaded.detector_path), str(loaded.detector_path))
     if loaded.front_path is not None:
         check_front_signature(read_signature(loaded.front_path), str(loaded.front_path))
     return loaded
+
+
+def _fill_of(folder: Path, files: Mapping[str, str]) -> tuple[Path, str] | None:
+    """The learned fill for a pack, which knows no character, and its SHA-256; None where there is none.
+
+    It is the pack's own, or the shipped pack's where it has none or an earlier version's. Raises PackError.
+    """
+    own = folder / FILL
+    signature = read_signature(own) if own.is_file() else None
+    if (signature is None or is_earlier_fill(signature)) and (shipped := _shipped_fill(folder)) is not None:
+        return shipped
+    if signature is None:
+        return None
+    check_fill_signature(signature, str(own))
+    return own, files[FILL]
+
+
+def _shipped_fill(other: Path) -> tuple[Path, str] | None:
+    """The fill of the shipped pack and its SHA-256; None where none is installed, or it is `other`, altered, or not
+    signed where that is demanded."""
+    try:
+        folder = _default_pack()
+        digest = _card_fields(_read_card(folder, is_trusted=False), folder).files.get(FILL)
+        if digest is None or folder.resolve() == other.resolve() or not (folder / FILL).is_file():
+            return None
+        if file_sha256(folder / FILL) != digest:
+            return None
+        check_fill_signature(read_signature(folder / FILL), str(folder / FILL))
+    except PackError:
+        return None
+    return folder / FILL, digest
+
+
+def is_earlier_fill(signature: Signature) -> bool:
+    """Whether a learned fill corrects another paint, as fills of earlier versions did."""
+    answer = signature.outputs.get("answer")
+    return answer is not None and answer.shape[-1:] == (_EARLIER_ANSWERS,)
 
 
 def write_card(folder: Path, card: Mapping[str, Any]) -> dict[str, Any]:
@@ -265,17 +313,10 @@ def seam_strip(signature: Signature) -> str:
     return next((name for name in SEAM_STRIPS if name in signature.inputs), "strip")
 
 
-def fill_channels(signature: Signature) -> int:
-    """The number of input channels of a learned fill; today's number where the file leaves it open."""
-    shape = signature.inputs["strip"].shape if "strip" in signature.inputs else ()
-    return shape[3] if len(shape) == 4 and isinstance(shape[3], int) else FILL_CHANNELS[-1]
-
-
 def check_fill_signature(signature: Signature, where: str) -> None:
     """Raise PackError unless a learned fill's inputs and outputs fit the pack format."""
-    channels = FILL_CHANNELS[0] if fill_channels(signature) == FILL_CHANNELS[0] else FILL_CHANNELS[-1]
     try:
-        _check_tensor(signature.inputs, "strip", (None, None, None, channels), f"{where}: input")
+        _check_tensor(signature.inputs, "strip", (None, None, None, FILL_CHANNELS), f"{where}: input")
         _check_only(signature.inputs, {"strip"}, where)
         _check_tensor(signature.outputs, "answer", (None, None, None, FILL_ANSWERS), f"{where}: output")
     except PackError as error:

@@ -95,7 +95,7 @@ def run_manifest(
         "versions": _versions(),
         "job": plan.job.to_json(),
         "plate": _plate(plan, records),
-        "pack": {"name": plan.pack.name, "folder": str(plan.pack.folder), "files": dict(plan.pack.card["files"])},
+        "pack": {"name": plan.pack.name, "folder": str(plan.pack.folder), "files": dict(plan.pack.files)},
         "device": _device(plan),
         "frames": _frame_content(plan, records),
         "shapes": {spec.name: {"role": spec.role, "closed": spec.closed} for spec in plan.pack.sheet.shapes},

@@ -124,7 +124,7 @@ class Plan:
             "frames": [summarise(self.frames)],
             "crops": list(self.crops.words()),
             "asked": list(job.crops),
-            "pack": dict(self.pack.card["files"]),
+            "pack": dict(self.pack.files),
             "settings": [job.clean, job.method, job.patch, self.models.detect.session.device, *forced],
         }
 
@@ -149,7 +149,7 @@ def make_plan(job: RunJob) -> Plan:
     head = read_head(pack)
     models = open_models(pack, device=job.device, threads=max(min(threads, TRACKING_THREADS), threads // 2))
     crops, note = _crops_to_follow(job, plate, frames, models, keys)
-    notes = tuple(each for each in (note, _doubt_of(models.pack)) if each is not None)
+    notes = tuple(each for each in (note, _doubt_of(models.pack), _fill_note(models.pack, job)) if each is not None)
     models = replace(models, pack=replace(models.pack, sheet=inputs.work.sheet(models.pack.sheet)))
     return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, inputs, head=head, notes=notes)
 
@@ -198,6 +198,10 @@ def _doubt_of(pack: Pack) -> Event | None:
         f"pack {pack.name}: its landmarks are {share:.1f} % of the face off on held-out frames, too far to tell a face "
         "from anything else; look every frame over, or train it longer"
     )
+
+
+def _fill_note(pack: Pack, job: RunJob) -> Event | None:
+    return warning(pack.note) if job.clean and pack.note is not None else None
 
 
 def choose_frames(plate: Plate, text: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:

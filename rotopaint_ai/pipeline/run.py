@@ -268,7 +268,7 @@ def _identity(plate: Plate, pack: Pack, job: RunJob) -> dict[str, Any]:
     """The settings that all tasks of a job must share, as JSON values."""
     return {
         "plate": [plate.name, plate.suffix, plate.width, plate.height, plate.colourspace],
-        "pack": dict(pack.card["files"]),
+        "pack": dict(pack.files),
         "range": job.frames,
         "fill": [job.clean, job.method],
     }

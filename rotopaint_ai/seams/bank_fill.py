@@ -15,17 +15,13 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from rotopaint_ai.seams import banks, harmonic_fill, learned_fill
 from rotopaint_ai.seams import grain as grains
-from rotopaint_ai.seams import harmonic_fill, junctions, learned_fill, relight, residue
 from rotopaint_ai.seams.learned_fill import LearnedFill
-from rotopaint_ai.seams.relight_table import TABLE
-from rotopaint_ai.seams.relight_table_narrow import TABLE as NARROW
 from rotopaint_ai.seams.ribbon import Ribbon, WideCurve, build_ribbon, interpolate
 
 Array = NDArray[Any]  # float32
 Bools = NDArray[Any]  # bool
-
-TABLES = (NARROW, TABLE)  # narrow seams first: the table fitted on every width leaves hairlines faintly visible
 
 _FLOOR = 0.02  # share of the plate's mean light, below which log light becomes linear
 _SOME = 4  # every fourth row of a crop is read to measure its mean light
@@ -36,7 +32,7 @@ _NO_DETAIL, _ALL_DETAIL = 0.4, 0.8  # shares of the plate up to which none and f
 def paint_auto(
     rgb: Array, hole: Bools, curves: Sequence[WideCurve], model: LearnedFill | None
 ) -> tuple[Array, Mapping[str, float]]:
-    """Colours of the hole's pixels by the network, or by the tables where there is none; a
+    """Colours of the hole's pixels by the network, or from both banks where there is none; a
     `cleanplate.FillFunction`."""
     if model is None:
         return paint_two_bank(rgb, hole, curves, None)
@@ -46,7 +42,8 @@ def paint_auto(
 def paint_two_bank(
     rgb: Array, hole: Bools, curves: Sequence[WideCurve], model: LearnedFill | None
 ) -> tuple[Array, Mapping[str, float]]:
-    """Colours of the hole's pixels by the fitted tables only; a `cleanplate.FillFunction`."""
+    """Colours of the hole's pixels from both banks, joined across what looks like a valley; a
+    `cleanplate.FillFunction`."""
     del model
     return _paint(rgb, hole, curves, None), {"two-bank": 1.0}
 
@@ -56,14 +53,14 @@ def _paint(rgb: Array, hole: Bools, curves: Sequence[WideCurve], model: LearnedF
 
     Returns: colours (P, 3) of the hole's pixels, row by row.
 
-    Along each curve, `relight` and `learned_fill` separate the light of groove and bevels from the face's own light.
-    The face's part is kept, the rest is blended from bank to bank. `grain` copies grain from the nearest clean strip.
+    Along each curve, `learned_fill` separates the light of groove and bevels from the face's own light. The face's part
+    is kept, the rest is blended from bank to bank. `grain` copies grain from the nearest clean strip.
     """
     at = np.flatnonzero(hole)
     scene = straighten(rgb, hole, curves)
     if scene is None:
         return np.asarray(np.take(harmonic_fill.fill(rgb, hole, ~hole).reshape(-1, 3), at, axis=0))
-    fields, mirror = _fields(scene, relight_samples(scene, model))
+    fields, mirror = _fields(scene, base_and_keep(scene, model))
     y, x = np.divmod(at.astype(np.int32), np.int32(hole.shape[1]))
     height, width = scene.ribbon.size
     down = (y + np.float32(0.5)) * np.float32(height / hole.shape[0]) - np.float32(0.5)
@@ -84,31 +81,30 @@ def _paint(rgb: Array, hole: Bools, curves: Sequence[WideCurve], model: LearnedF
     return np.asarray(cv2.transpose(out))
 
 
-def relight_samples(scene: StraightenedSeams, model: LearnedFill | None) -> Array:
-    """Base and keep (T, S, 4) of the ribbon's samples, as in `relight.relight_in_turn`: by tables, then by the network.
+def base_and_keep(scene: StraightenedSeams, model: LearnedFill | None) -> Array:
+    """Base and keep of the ribbon's samples (T, S, 4): a base per colour, and the share of the own light that is kept.
 
-    Without a model the tables' paint is corrected where seams cross and where a groove is left.
+    Filled log light = base + keep * own log light. Outside the matte base is 0 and keep 1.
     """
-    light_TSC, hole_TS, own_TS = scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS
-    known = relight.sources(light_TSC, hole_TS)
-    by_tables = relight.relight_in_turn(light_TSC, hole_TS, own_TS, TABLES, known)
+    known = banks.sources(scene.light_TSC, scene.hole_TS)
     if model is not None:
-        return learned_fill.mend(by_tables, known, hole_TS, own_TS, scene.floor, model)
-    return residue.fill_valleys(junctions.bridge_crossings(by_tables, light_TSC, scene.ribbon), light_TSC, scene.ribbon)
+        return learned_fill.repaint(known, scene.ribbon, scene.hole_TS, scene.floor, model)
+    own_TS1 = scene.ribbon.own_TS[..., None]
+    return np.concatenate([known.face.transpose(0, 2, 1) * own_TS1, (~own_TS1).astype(np.float32)], 2)
 
 
-def _fields(scene: StraightenedSeams, relit_TSC: Array) -> tuple[Array, Array]:
+def _fields(scene: StraightenedSeams, painted_TSC: Array) -> tuple[Array, Array]:
     """Base and keep (h, w, 4) in the shrunk crop, and the offset (h, w, 2) to each pixel's grain source.
 
     Zero outside the matte. An offset points to the pixel whose grain is copied, in pixels of the full crop.
     """
     ribbon = scene.ribbon
     fields = np.zeros((*ribbon.size, 4), np.float32)
-    fields.reshape(-1, 4)[ribbon.at_P] = _without_faint_detail(ribbon.read(relit_TSC), scene)
+    fields.reshape(-1, 4)[ribbon.at_P] = _without_faint_detail(ribbon.read(painted_TSC), scene)
     if len(ribbon.left_P):
         fields.reshape(-1, 4)[ribbon.left_P, :3] = _smooth_light(scene)
     column = np.rint(ribbon.along_P).astype(np.intp)
-    up = _mirrored(scene, column) - ribbon.across_P
+    up = _mirror_rows(scene, column) - ribbon.across_P
     steps = np.stack([ribbon.map_x_TS[1] - ribbon.map_x_TS[0], ribbon.map_y_TS[1] - ribbon.map_y_TS[0]], 1)
     mirror = np.zeros((*ribbon.size, 2), np.float32)
     mirror.reshape(-1, 2)[ribbon.at_P] = np.take(steps, column, axis=0) * (up * np.float32(ribbon.step))[:, None]
@@ -170,7 +166,7 @@ def straighten(rgb: Array, hole: Bools, curves: Sequence[WideCurve]) -> Straight
     return StraightenedSeams(ribbon, light_TSC[..., :3], hole_TS, floor, small)
 
 
-def _mirrored(scene: StraightenedSeams, column_P: Array) -> Array:
+def _mirror_rows(scene: StraightenedSeams, column_P: Array) -> Array:
     """Fractional rows of the ribbon from which matte pixels copy grain: mirrored at the nearer edge of the matte, and
     two pixels further out.
 

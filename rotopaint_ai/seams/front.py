@@ -76,7 +76,7 @@ def find_front(
         front = _sharpen(mask, picture, crop, window, rgb, origin, display)
     else:
         front = cut_region(crop_on_plate(mask, crop, window), origin, rgb.shape)
-    return _trimmed(Region(front.x, front.y, _snapped(front.coverage)))
+    return _trim(Region(front.x, front.y, _snap(front.coverage)))
 
 
 def covered_window(mask: Array, crop: Crop, seams: Sequence[WideCurve]) -> Window | None:
@@ -98,7 +98,7 @@ def covered_window(mask: Array, crop: Crop, seams: Sequence[WideCurve]) -> Windo
 
 def without_specks(mask: Array) -> Array:
     """A mask (S, S) without connected areas that cover less than LEAST_SHARE of it, and without faint coverage."""
-    kept = _snapped(mask)
+    kept = _snap(mask)
     n_areas, labels = cv2.connectedComponents((kept > 0).astype(np.uint8), connectivity=8)
     covered = np.bincount(labels.ravel(), kept.ravel(), n_areas)
     return np.asarray(np.where(covered[labels] >= LEAST_SHARE * mask.size, kept, np.float32(0)), np.float32)
@@ -146,7 +146,7 @@ def edge_slopes(mask: Array, guide: Array) -> Array:
     return mean(shared / (mean(guide * guide) - mean(guide) ** 2 + np.float32(_FLAT)))
 
 
-def _snapped(mask: Array) -> Array:
+def _snap(mask: Array) -> Array:
     kept = cv2.threshold(np.ascontiguousarray(mask), FAINT, 1.0, cv2.THRESH_TOZERO)[1]
     kept[kept > 1 - FAINT] = 1.0
     return np.asarray(kept, np.float32)
@@ -161,7 +161,7 @@ def cut_region(front: Region, origin: tuple[int, int], shape: tuple[int, ...]) -
     return Region(x0, y0, part)
 
 
-def _trimmed(region: Region) -> Region:
+def _trim(region: Region) -> Region:
     """A region without the empty rows and columns around it."""
     rows, columns = (np.flatnonzero(region.coverage.any(axis=axis)) for axis in (1, 0))
     if not len(rows):

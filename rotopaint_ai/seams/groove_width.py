@@ -9,16 +9,19 @@ Dimensions: T rows across the curve, S positions along it, F features. Side 0 is
 
 from __future__ import annotations
 
+import base64
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from rotopaint_ai.seams import layer_text, visibility
+from rotopaint_ai.seams import visibility
 from rotopaint_ai.seams.ribbon import resample, sample_normals
 from rotopaint_ai.seams.width_table import NUMBERS
 from rotopaint_ai.shapes.roto import Landmark, RotoShape
@@ -75,8 +78,13 @@ class SeamReach:
 
 
 def width_table(numbers: str) -> WidthTable:
-    """A table from base-85 text of little-endian float16: weights and biases of each layer in turn."""
-    return WidthTable(*layer_text.layers_of(layer_text.unpack_layers(numbers, "<f2", N_FEATURES, UNITS, 2)))
+    """A table from base-85 text of little-endian float16: weights (inputs x outputs) and biases of each layer in
+    turn."""
+    flat = np.frombuffer(base64.b85decode(numbers), "<f2").astype(np.float32)
+    shapes = [shape for pair in pairwise((N_FEATURES, UNITS, UNITS, 2)) for shape in (pair, pair[1:])]
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    a, b, c, d, e, f = (part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True))
+    return WidthTable((a, c, e), (b, d, f))
 
 
 @cache
@@ -100,10 +108,10 @@ def strip(grey: Array, line: NDArray[np.floating], step: float) -> tuple[Array, 
     )
     height, width = grey.shape
     inside = np.asarray(((x >= 0) & (y >= 0) & (x <= width - 1) & (y <= height - 1)).all(0))
-    return _sampled(grey, x, y, step), inside
+    return _sample(grey, x, y, step), inside
 
 
-def _sampled(grey: Array, x: Array, y: Array, step: float) -> Array:
+def _sample(grey: Array, x: Array, y: Array, step: float) -> Array:
     """Bilinear samples of a part of a picture, blurred where a step is more than a pixel."""
     height, width = grey.shape
     left, top = (int(np.clip(np.floor(v.min()) - 2, 0, n - 1)) for v, n in ((x, width), (y, height)))
@@ -130,10 +138,10 @@ def features(strip_TS: Array, inside_S: NDArray[np.bool_]) -> tuple[Array, Array
     scale = float(middle.mean()) + _LEAST_SLOPE
     rows = np.clip(slope / scale, -_STEEPEST, _STEEPEST).T
     usual = np.log(middle / scale + 0.05), np.log(mean / (float(mean.mean()) + _LEAST_SLOPE) + 0.05)
-    return _joined(rows, *usual), _joined(-rows[:, ::-1], *(row[::-1] for row in usual))
+    return _join(rows, *usual), _join(-rows[:, ::-1], *(row[::-1] for row in usual))
 
 
-def _joined(rows: Array, middle: Array, mean: Array) -> Array:
+def _join(rows: Array, middle: Array, mean: Array) -> Array:
     along = np.broadcast_to(np.concatenate([middle, mean]), (len(rows), 2 * rows.shape[1]))
     return np.ascontiguousarray(np.hstack([rows, along]), np.float32)
 

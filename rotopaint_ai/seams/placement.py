@@ -180,12 +180,12 @@ def place(
     moved. `is_near`: search only at the finest zoom, for seams that are already close.
     """
     if evidence is None:
-        return [_placed_blind(seam, seen) for seam in seams]
+        return [_place_blind(seam, seen) for seam in seams]
     found = [PlacedSeam(seam.points, 0.0, 0.0, seam.expected_error_px) for seam in seams]
     for zoom in evidence.zooms[-1:] if is_near else evidence.zooms:
         found = _search_again(found, seams, seen, face_px, evidence, zoom)
     step_px = face_px / (ACROSS * evidence.zooms[-1])
-    return [_refined(seam, item, seen, step_px) for seam, item in zip(seams, found)]
+    return [_refine(seam, item, seen, step_px) for seam, item in zip(seams, found)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,14 +229,12 @@ def _search_again(
         return found
     known = [item for item in ribbons if item is not None]
     for row, places, logits in zip(rows, known, read_strips(known, seen, zoomed_px / ACROSS, evidence, zoom)):
-        moved = _moved_seam(seams[row], before[row], places, logits, zoomed_px)
+        moved = _move_seam(seams[row], before[row], places, logits, zoomed_px)
         found[row] = before[row] if moved is None else moved
     return found
 
 
-def _moved_seam(
-    seam: Seam, before: PlacedSeam, places: CurvePlaces, logits: Array, face_px: float
-) -> PlacedSeam | None:
+def _move_seam(seam: Seam, before: PlacedSeam, places: CurvePlaces, logits: Array, face_px: float) -> PlacedSeam | None:
     """A seam moved onto the path through its strip, whose face side is `face_px`; None where too little is visible."""
     step, error, blind = face_px / ACROSS, before.expected_error_px, seam.expected_error_px
     path = smooth_path(logits, error / step, BEYOND // 2)
@@ -328,7 +326,7 @@ def read_strips(
     return [logits[part] for part in pairs]
 
 
-def _refined(seam: Seam, found: PlacedSeam, seen: SeamLook, step_px: float) -> PlacedSeam:
+def _refine(seam: Seam, found: PlacedSeam, seen: SeamLook, step_px: float) -> PlacedSeam:
     """A seam that the network moved, refined onto the dark line nearby where a step of the strip is many pixels.
 
     The darkest line is not always the seam's middle: under light from one side it is the shadow of a bank. On
@@ -341,7 +339,7 @@ def _refined(seam: Seam, found: PlacedSeam, seen: SeamLook, step_px: float) -> P
     return found if fine is None else replace(found, points=fine[0])
 
 
-def _placed_blind(seam: Seam, seen: SeamLook) -> PlacedSeam:
+def _place_blind(seam: Seam, seen: SeamLook) -> PlacedSeam:
     """A seam moved onto the nearest dark line, without a network."""
     fine = _fine(seam.points, seen, seam.width_px, min(BLIND_PX, 2 * seam.expected_error_px))
     if fine is None:

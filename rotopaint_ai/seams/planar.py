@@ -124,13 +124,13 @@ def follow_plane(
         keyed = _keyed_region((shape,), span.start, look(span.start), away)
         for frame, fit in _track_span(keyed, span, look):
             if fit is not None:
-                weight, points = span.weight(frame, fit.expected_px), moved_by(keys[span.start], fit.pose.homography)
+                weight, points = span.weight(frame, fit.expected_px), move_by(keys[span.start], fit.pose.homography)
                 found.setdefault(frame, []).append(_Position(weight, points, fit.expected_px))
             progress(done := done + 1, total)
     if spans and not done:
         look(spans[0].frames[0])  # raises the reason why it is unreadable
     wanted = {frame for span in spans for frame in span.frames}
-    both, n = {frame: _blended(positions) for frame, positions in sorted(found.items())}, shape.n_points
+    both, n = {frame: _blend(positions) for frame, positions in sorted(found.items())}, shape.n_points
     return PlanarTrack(
         {frame: each.points[:n] for frame, each in both.items()},
         {frame: _feathers(each.points, n) for frame, each in both.items()},
@@ -178,7 +178,7 @@ def _with_feather(shape: RotoShape, frame: int) -> Points:
     return (*points, *feather_line(points, shape.feather_at(frame))) if shape.has_feather_line else points
 
 
-def moved_by(points: Points, homography: Array) -> Points:
+def move_by(points: Points, homography: Array) -> Points:
     """Control points with both tangents, mapped by a homography (3, 3) of plate space."""
 
     def map_xy(x: float, y: float) -> tuple[float, float]:
@@ -248,10 +248,10 @@ def _guesses(keyed: _Keyed, before: Array, now: Array, last: Array) -> Iterator[
     region = _warp_mask(keyed.mask, last)
     yield _homography_step(before, now, region, keyed.plane.n) @ last
     if min(cv2.boundingRect(region)[2:]) >= _LEAST_SEARCHED_PX:
-        yield _searched_shift(keyed, now, region, last) @ last
+        yield _search_shift(keyed, now, region, last) @ last
 
 
-def _searched_shift(keyed: _Keyed, now: Array, region: Array, last: Array) -> Array:
+def _search_shift(keyed: _Keyed, now: Array, region: Array, last: Array) -> Array:
     """The shift of a region (H, W) to the nearby position that looks most like the keyed region."""
     (x, y, w, h), (height, width) = cv2.boundingRect(region), now.shape
     reach = int(max(_SEARCH_PX, _SEARCH_SHARE * max(w, h)))
@@ -298,7 +298,7 @@ def _homography_of(a: Array, b: Array, n: int) -> Array:
     return np.array([[1.0, 0.0, shift[0]], [0.0, 1.0, shift[1]], [0.0, 0.0, 1.0]])
 
 
-def _blended(positions: Sequence[_Position]) -> _Position:
+def _blend(positions: Sequence[_Position]) -> _Position:
     """The weighted mean of the positions from both keys."""
     weights = np.array([position.weight for position in positions])
     shares = weights / weights.sum()

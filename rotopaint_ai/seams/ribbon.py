@@ -142,7 +142,7 @@ def shrinkage(wide: float) -> float:
     return float(times * max(1.0, times / _LARGE) ** 0.5)
 
 
-def _thinned(points: Array, spacing: float) -> Array:
+def _thin(points: Array, spacing: float) -> Array:
     """Points at an even spacing of about `spacing` pixels, both ends included, from points one pixel apart."""
     last = len(points) - 1
     n = max(2, round(last / spacing) + 1)
@@ -255,7 +255,7 @@ def _are_seams(runs: Sequence[_Run], hole: Bools) -> list[bool]:
 
 
 def _centre_line(runs: Sequence[WideCurve], hole: Bools, step: float) -> CentreLine:
-    lines = [_thinned(run, step) for run, _ in runs]
+    lines = [_thin(run, step) for run, _ in runs]
     reach = [min(4, len(line) - 1) for line in lines]
     ends = np.concatenate([line[[0, -1]] for line in lines])
     out = _unit_vectors(np.concatenate([[line[0] - line[k], line[-1] - line[-1 - k]] for line, k in zip(lines, reach)]))

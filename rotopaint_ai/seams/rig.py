@@ -78,7 +78,7 @@ class FreePoints:
         remaining points on the next. So a head, which has more points than the blurred set behind it, does not hide the
         set's motion. A motion that moves no corner by STILL_PX is left out.
         """
-        at, there = self._tracked(_gray_codes(other, self._size))
+        at, there = self._track(_gray_codes(other, self._size))
         found: list[Array] = []
         while len(found) < MOTIONS and len(at) >= FEWEST:
             small, agreed = cv2.estimateAffine2D(at, there, method=cv2.RANSAC, ransacReprojThreshold=0.7)
@@ -88,7 +88,7 @@ class FreePoints:
             at, there = at[agreed[:, 0] == 0], there[agreed[:, 0] == 0]
         return [*(move for move in found if not self._is_still(move)), np.eye(2, 3)]
 
-    def _tracked(self, other: NDArray[np.uint8]) -> tuple[Array, Array]:
+    def _track(self, other: NDArray[np.uint8]) -> tuple[Array, Array]:
         """Points (N, 2) of the reduced pictures, and their positions in the other one."""
         points = self._points
         if points is None:
@@ -197,7 +197,7 @@ def _match_loan(own: Array, hole: Bools, loan: Loan, rim: Bools, floor: np.float
     """A loan at the hole's pixels, fitted to this frame's light; its difference is infinite where it is not valid."""
     theirs = _log_of(loan, floor)
     beside = _difference_nearby(own - theirs, hole, rim) if rim.any() else np.zeros(hole.shape, np.float32)
-    return np.where(loan.free, beside, np.inf)[hole], _fitted(own, hole, theirs, rim)[hole]
+    return np.where(loan.free, beside, np.inf)[hole], _fit_light(own, hole, theirs, rim)[hole]
 
 
 def _ring_around(hole: Bools) -> Bools:
@@ -218,7 +218,7 @@ def _difference_nearby(apart: Array, hole: Bools, rim: Bools) -> Array:
     return np.asarray(harmonic_fill.fill(smooth, hole, rim)[..., 0])
 
 
-def _fitted(own: Array, hole: Bools, theirs: Array, rim: Bools) -> Array:
+def _fit_light(own: Array, hole: Bools, theirs: Array, rim: Bools) -> Array:
     """A loan's log light corrected to this frame's light, by their difference at the rim of the hole."""
     if rim.sum() < FEWEST:
         return theirs

@@ -71,19 +71,16 @@ def _longest(pixels: set[Pixel]) -> list[Pixel]:
     """The longest path through one pixel's component: two breadth-first searches, the second from the end of the
     first."""
     start = min(pixels)
-    far = _walk(pixels, start)[-1]
-    order, before = _walked(pixels, far)
+    far = _walk(pixels, start)[0][-1]
+    order, before = _walk(pixels, far)
     path = [order[-1]]
     while before[path[-1]] is not None:
         path.append(before[path[-1]])  # type: ignore[arg-type]
     return path
 
 
-def _walk(pixels: set[Pixel], start: Pixel) -> list[Pixel]:
-    return _walked(pixels, start)[0]
-
-
-def _walked(pixels: set[Pixel], start: Pixel) -> tuple[list[Pixel], dict[Pixel, Pixel | None]]:
+def _walk(pixels: set[Pixel], start: Pixel) -> tuple[list[Pixel], dict[Pixel, Pixel | None]]:
+    """The pixels in the order of a breadth-first search, and the one before each."""
     before: dict[Pixel, Pixel | None] = {start: None}
     order = [start]
     for y, x in order:

@@ -30,7 +30,7 @@ def apply(
     covered: Array = np.zeros(out.shape[:2], np.float32)
     for stroke in strokes:
         cover = brush(stroke, out.shape[:2], origin)
-        source, is_there = _shifted(out if stroke.source is None else (sources or {})[stroke.source], stroke)
+        source, is_there = _shift(out if stroke.source is None else (sources or {})[stroke.source], stroke)
         cover[~is_there] = 0.0
         at = cover > 0
         share = cover[at][:, None]
@@ -75,7 +75,7 @@ def _distance(x: Array, y: Array, a: Array, b: Array) -> Array:
     return np.asarray(np.hypot(x[None, :] - a[0] - t * dx, y[:, None] - a[1] - t * dy))
 
 
-def _shifted(rgb: Array, stroke: Stroke) -> tuple[Array, NDArray[np.bool_]]:
+def _shift(rgb: Array, stroke: Stroke) -> tuple[Array, NDArray[np.bool_]]:
     """The pixels that a stroke copies to a region, and which are valid: inside the region, and not NaN in a picture of
     another frame."""
     rows, columns = rgb.shape[:2]

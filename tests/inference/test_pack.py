@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.files import file_sha256
-from rotopaint_ai.inference.models import open_models
-from rotopaint_ai.inference.pack import find_pack, load_pack, write_card
+from rotopaint_ai.inference import pack as packs
+from rotopaint_ai.inference.models import open_fill, open_models
+from rotopaint_ai.inference.pack import FILL, find_pack, load_pack, write_card
 
 from .conftest import SHEET, SIZE, PackMaker
 
@@ -24,7 +26,7 @@ def test_a_pack_comes_back_as_written(make_pack: PackMaker) -> None:
     assert (pack.name, pack.sheet, pack.input_size, pack.crop_margin) == ("tiny", SHEET, SIZE, 1.3)
     assert pack.landmarks_path.is_file()
     assert pack.shapes_path.is_file()
-    assert pack.fill_path is None
+    assert pack.seam_path is None
     digest = hashlib.sha256((folder / "shapes.onnx").read_bytes()).hexdigest()
     assert pack.card["files"]["shapes.onnx"] == digest
 
@@ -46,6 +48,73 @@ def test_the_landmark_model_has_to_fit(make_pack: PackMaker) -> None:
     write_card(folder, json.loads((folder / "card.json").read_text(encoding="utf-8")))
     with pytest.raises(PackError, match=r"landmarks\.onnx: input 'crop' is missing"):
         load_pack(folder)
+
+
+def _fill_network(n_channels: int, n_answers: int) -> bytes:
+    """A network with a fill's names and sizes: one matrix product."""
+    onnx = pytest.importorskip("onnx")
+    helper, sizes = onnx.helper, ["N", "T", "S"]
+    given = helper.make_tensor_value_info("strip", onnx.TensorProto.FLOAT, [*sizes, n_channels])
+    made = helper.make_tensor_value_info("answer", onnx.TensorProto.FLOAT, [*sizes, n_answers])
+    weights = onnx.numpy_helper.from_array(np.ones((n_channels, n_answers), np.float32), "w")
+    graph = helper.make_graph([helper.make_node("MatMul", ["strip", "w"], ["answer"])], "f", [given], [made], [weights])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+def _with_fill(folder: Path, n_channels: int, n_answers: int) -> Path:
+    (folder / FILL).write_bytes(_fill_network(n_channels, n_answers))
+    write_card(folder, json.loads((folder / "card.json").read_text(encoding="utf-8")))
+    return folder / FILL
+
+
+@pytest.mark.parametrize("earlier", [None, (11, 7), (12, 7)])
+def test_a_pack_without_a_fill_or_with_an_earlier_one_uses_the_shipped_fill(
+    make_pack: PackMaker, earlier: tuple[int, int] | None
+) -> None:
+    folder = make_pack()
+    if earlier is not None:
+        _with_fill(folder, *earlier)
+    pack, shipped = load_pack(folder), find_pack(None) / FILL
+    assert pack.fill_path == shipped
+    assert pack.files[FILL] == file_sha256(shipped)
+    assert {name: digest for name, digest in pack.files.items() if name != FILL} == {
+        name: digest for name, digest in pack.card["files"].items() if name != FILL
+    }
+    assert (pack.note is None) == (earlier is None)
+    fill = open_fill(pack)
+    assert fill is not None
+    assert fill(np.zeros((1, 32, 32, 11), np.float32)).shape == (1, 32, 32, 6)
+
+
+def test_a_pack_keeps_its_own_fill_of_today(make_pack: PackMaker) -> None:
+    folder = make_pack()
+    own = _with_fill(folder, 11, 6)
+    pack = load_pack(folder)
+    assert pack.fill_path == own
+    assert pack.files == pack.card["files"]
+
+
+def test_without_a_shipped_pack_there_is_no_fill_and_an_earlier_one_is_refused(
+    make_pack: PackMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packs, "shipped_places", lambda: [])
+    folder = make_pack()
+    assert load_pack(folder).fill_path is None
+    _with_fill(folder, 12, 7)
+    with pytest.raises(PackError, match=r"fill\.onnx.*of another version of the product"):
+        load_pack(folder)
+
+
+def test_an_altered_shipped_fill_is_not_borrowed(
+    make_pack: PackMaker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shutil.copytree(find_pack(None), tmp_path / "shipped" / "puppet")
+    monkeypatch.setattr(packs, "shipped_places", lambda: [tmp_path / "shipped"])
+    folder = make_pack()
+    assert load_pack(folder).fill_path == tmp_path / "shipped" / "puppet" / FILL
+    (tmp_path / "shipped" / "puppet" / FILL).write_bytes(_fill_network(11, 6))
+    assert load_pack(folder).fill_path is None
 
 
 def test_a_fill_of_another_version_is_refused_with_what_to_do(make_pack: PackMaker) -> None:

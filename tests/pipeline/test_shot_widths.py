@@ -11,6 +11,8 @@ import OpenImageIO
 import pytest
 
 from rotopaint_ai.exchange import document
+from rotopaint_ai.inference.models import open_fill
+from rotopaint_ai.inference.pack import load_pack
 from rotopaint_ai.jobs import Cancel, RunJob
 from rotopaint_ai.pipeline.paint_job import CleanJob, paint_clean
 from rotopaint_ai.pipeline.record_store import FrameRecord
@@ -58,8 +60,11 @@ def test_clean_paints_from_a_runs_document_as_the_run_did(
     run(RunJob(plates, str(tmp_path / "run"), (puppet.crop_text(),), model=str(pack)), lambda event: None, Cancel())
     found = document.read(tmp_path / "run/shapes.roto.json")
     assert any(shape.has_widths for shape in found.shapes) == (grows > 0)
+    fill = open_fill(load_pack(pack))
     with open_plate(plates) as plate:
-        paint_clean(plate, CleanJob(tmp_path / "clean", found), threads=1, sink=lambda event: None, cancel=Cancel())
+        paint_clean(
+            plate, CleanJob(tmp_path / "clean", found, model=fill), threads=1, sink=lambda event: None, cancel=Cancel()
+        )
         names = [path.name for path in sorted((tmp_path / "run/clean").iterdir())]
         assert len(names) == 12
         for name in names:

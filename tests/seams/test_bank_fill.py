@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from rotopaint_ai.seams.bank_fill import StraightenedSeams, _mirrored
+from rotopaint_ai.seams.bank_fill import StraightenedSeams, _mirror_rows
 
 
 def test_matte_pixels_are_reflected_in_the_nearer_rim_two_full_pixels_out() -> None:
@@ -20,4 +20,4 @@ def test_matte_pixels_are_reflected_in_the_nearer_rim_two_full_pixels_out() -> N
     # rims are the first clear rows: 2 and 9, and in column 1 4 and 6; two pixels are four rows; the lower one wins a
     # tie
     wanted = [2 * 2 - 4 - 4, 2 * 2 - 4 - 4.5, 2 * 9 + 4 - 5.5, 2 * 9 + 4 - 7, 2 * 6 + 4 - 5, 2 * 6 + 4 - 5.25]
-    assert _mirrored(scene, column).tolist() == wanted
+    assert _mirror_rows(scene, column).tolist() == wanted

@@ -9,7 +9,7 @@ import pytest
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.inference.models import open_fill
 from rotopaint_ai.inference.pack import load_pack
-from rotopaint_ai.seams import bank_fill, cleanplate, relight, rig
+from rotopaint_ai.seams import cleanplate, rig
 from rotopaint_ai.seams.ribbon import RUN_OUT, SPARE, build_ribbon, sample_normals
 
 from . import synthetic_seams
@@ -67,7 +67,7 @@ def test_light_above_one_and_below_nought_survives_beside_the_seam() -> None:
     over = cleanplate.fill(bright, MATTE, [(LINE, 5.0)])[MATTE > 0]
     assert over.max() > 1.0
     assert np.abs(np.median(over) / np.median(12.0 * clean[MATTE > 0]) - 1.0) < 0.05
-    under = cleanplate.fill(dark, MATTE, [(LINE, 5.0)])
+    under = cleanplate.fill(dark, MATTE, [(LINE, 5.0)], model=open_fill(load_pack(None)))
     assert np.isfinite(under).all()
     assert under[MATTE > 0].min() < 0.0
 
@@ -148,20 +148,6 @@ def test_a_hairline_under_a_wide_matte_cannot_be_seen_any_more(half: float, meth
     assert visibility.score(out, [(LINE, 5.0)]) < 1.5 * visibility.score(clean, [(LINE, 5.0)])
 
 
-def test_passes_in_turn_are_passes_one_after_the_other() -> None:
-    plate, _ = seamed()
-    scene = bank_fill.straighten(plate, MATTE > 0, [(LINE, 5.0)])
-    assert scene is not None
-    args = (scene.hole_TS, scene.ribbon.own_TS)
-    both = relight.relight_in_turn(scene.light_TSC, *args, bank_fill.TABLES)
-    left = scene.light_TSC
-    for table in bank_fill.TABLES:
-        relit = relight.relight_in_turn(left, *args, (table,))
-        left = relit[..., :3] + relit[..., 3:] * left
-    # the banks are interpolated once: changes in the matte hardly affect them
-    assert np.allclose(both[..., :3] + both[..., 3:] * scene.light_TSC, left, atol=5e-3)
-
-
 def test_large_mattes_are_shrunk_more_than_they_grow_and_without_a_hop() -> None:
     from rotopaint_ai.seams.ribbon import shrinkage
 
@@ -169,22 +155,6 @@ def test_large_mattes_are_shrunk_more_than_they_grow_and_without_a_hop() -> None
     assert shrinkage(13.0) == pytest.approx(1.3)
     assert shrinkage(27.0) == pytest.approx(2.7 * 2**0.5)
     assert abs(shrinkage(13.51) - shrinkage(13.49)) < 0.01
-
-
-def test_a_matte_far_beyond_its_curves_ends_is_evaluated_to_the_last_column() -> None:
-    assert relight.EVERY == 6
-    rng = np.random.default_rng(3)
-    light_TSC = rng.normal(-1.0, 0.2, (25, 40, 3)).astype(np.float32)
-    hole_TS = np.zeros((25, 40), bool)
-    hole_TS[8:17] = True
-    relit = relight.relight_in_turn(light_TSC, hole_TS, hole_TS, bank_fill.TABLES[1:2])
-    known = relight.describe(relight.sources(light_TSC, hole_TS), hole_TS, hole_TS)
-    answer = relight.to_shares(relight.evaluate(known.features, bank_fill.TABLES[1])).reshape(6, 9, 40)
-    for column in (0, relight.EVERY, 36):  # evaluated columns
-        assert np.allclose(relit[8:17, column, 3], answer[0, :, column], atol=1e-5)
-    assert np.array_equal(relit[8:17, 39, 3], relit[8:17, 36, 3])  # none beyond it
-    middle = (5 * answer[0, :, 0] + answer[0, :, relight.EVERY]) / 6
-    assert np.allclose(relit[8:17, 1, 3], middle, atol=1e-5)
 
 
 def test_a_ribbon_extends_as_far_as_the_matte_beyond_its_curves_end() -> None:
@@ -209,7 +179,7 @@ def test_an_isolated_short_piece_of_a_seam_is_painted_along_its_curve() -> None:
     stub = np.stack([np.linspace(62.0, 74.0, 13), np.full(13, 20.0)], 1)
     plate = clean * synthetic_seams.groove(LINE, depth=0.7) * synthetic_seams.groove(stub, depth=0.7)
     alone, both = synthetic_seams.matte(stub, 5.0), np.maximum(MATTE, synthetic_seams.matte(stub, 5.0))
-    out = cleanplate.fill(plate, both, [(LINE, 5.0), (stub, 5.0)])
+    out = cleanplate.fill(plate, both, [(LINE, 5.0), (stub, 5.0)], model=open_fill(load_pack(None)))
     assert synthetic_seams.rms(out, clean, alone) < 0.3 * synthetic_seams.rms(plate, clean, alone)
 
 

@@ -16,7 +16,7 @@ CURVES = [(LINE, 5.0)]
 def banks_alone(strips: np.ndarray) -> np.ndarray:
     """A fill that keeps nothing of the plate."""
     answer = np.zeros((*strips.shape[:3], learned_fill.N_ANSWERS), np.float32)
-    answer[..., 3] = 30.0
+    answer[..., 2] = 30.0
     return answer
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rotopaint_ai.errors import PlateError, UsageError
 from rotopaint_ai.plates import open_plate
-from rotopaint_ai.seams.planar import follow_group, follow_plane, moved_by
+from rotopaint_ai.seams.planar import follow_group, follow_plane, move_by
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoShape, feather_line, feather_rows
 
 WIDTH, HEIGHT = 320, 240
@@ -46,13 +46,13 @@ def plates(tmp_path: Path) -> str:
 
 def off(points: Points, frame: int) -> float:
     """The largest distance of a control point or tangent end from where the map puts it."""
-    exact = moved_by(BADGE, motion(frame))
+    exact = move_by(BADGE, motion(frame))
     ends = [np.array([[p.x, p.y, p.x + p.in_dx, p.y + p.in_dy] for p in each]) for each in (points, exact)]
     return float(np.abs(ends[0] - ends[1]).max())
 
 
 def badge(*frames: int) -> RotoShape:
-    keys = {frame: Key(moved_by(BADGE, motion(frame)), "human") for frame in frames}
+    keys = {frame: Key(move_by(BADGE, motion(frame)), "human") for frame in frames}
     return RotoShape("badge", True, keys=keys)
 
 
@@ -68,14 +68,14 @@ def test_a_shape_follows_its_plane_from_one_key_both_ways(plates: str, key: int)
 
 def test_several_shapes_share_a_plane(plates: str) -> None:
     """Two halves of the badge, tracked together from a frame in the middle; neither half can be tracked alone."""
-    left = RotoShape("left", True, keys={1006: Key(moved_by(HALVES[0], motion(1006)), "human")})
-    right = RotoShape("right", True, keys={1006: Key(moved_by(HALVES[1], motion(1006)), "human")})
+    left = RotoShape("left", True, keys={1006: Key(move_by(HALVES[0], motion(1006)), "human")})
+    right = RotoShape("right", True, keys={1006: Key(move_by(HALVES[1], motion(1006)), "human")})
     found = follow_group([left, right], 1006, FRAMES, open_plate(plates))
     assert sorted(found.homographies) == list(FRAMES)
     assert (found.lost, found.unsure) == ((), {})
     assert (found.homographies[1006] == np.eye(3)).all()
-    start = moved_by(BADGE, motion(1006))
-    assert max(off(moved_by(start, h), frame) for frame, h in found.homographies.items()) < 0.35
+    start = move_by(BADGE, motion(1006))
+    assert max(off(move_by(start, h), frame) for frame, h in found.homographies.items()) < 0.35
     with pytest.raises(UsageError, match="left: 23 pixels at frame 1006 show nothing to follow"):
         follow_group([left], 1006, FRAMES, open_plate(plates), away=[badge(1006)])  # what sticks out
 
@@ -174,7 +174,7 @@ def test_a_feather_line_turns_with_its_plane(plates: str) -> None:
     rows = tuple(ControlPoint(x, y) for x, y in ((-30, 0), (0, -30), (30, 0), (0, 30)))
     shape = RotoShape("badge", True, keys={1001: Key(BADGE, "human", feather=rows)})
     found = follow_plane(shape, FRAMES, open_plate(plates))
-    exact = feather_rows(moved_by(BADGE, motion(1012)), moved_by(feather_line(BADGE, rows), motion(1012)))
+    exact = feather_rows(move_by(BADGE, motion(1012)), move_by(feather_line(BADGE, rows), motion(1012)))
     for row, right in zip(found.feathers[1012], exact, strict=True):
         assert (row.x, row.y) == pytest.approx((right.x, right.y), abs=0.5)
     assert abs(exact[0].y) > 8
@@ -186,9 +186,9 @@ def test_between_keys_it_leads_from_one_to_the_other(plates: str) -> None:
     pushed = tuple(p._replace(x=p.x + 6.0) for p in shape.keys[1011].points)  # a manual correction, exact or not
     found = follow_plane(shape.with_keys({**shape.keys, 1011: Key(pushed, "human")}), FRAMES, open_plate(plates))
     for frame in range(1002, 1011):  # the share of the correction grows evenly towards its key
-        exact, share = moved_by(BADGE, motion(frame)), (frame - 1001) / 10
+        exact, share = move_by(BADGE, motion(frame)), (frame - 1001) / 10
         assert found.points[frame][0].x - exact[0].x == pytest.approx(6.0 * share, abs=0.5)
-    assert found.points[1012][0].x - moved_by(BADGE, motion(1012))[0].x == pytest.approx(6.0, abs=0.6)
+    assert found.points[1012][0].x - move_by(BADGE, motion(1012))[0].x == pytest.approx(6.0, abs=0.6)
 
 
 def test_a_lost_plane_is_reported_and_hold_outs_are_not_followed(plates: str, tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_an_open_shape_is_followed_by_what_lies_around_it(plates: str) -> None:
     line = (ControlPoint(120, 100), ControlPoint(150, 110), ControlPoint(180, 120))
     shape = RotoShape("edge", False, "seam", {1001: Key(line, "human")})
     found = follow_plane(shape, FRAMES[:6], open_plate(plates))
-    exact = moved_by(line, motion(1006))
+    exact = move_by(line, motion(1006))
     assert max(abs(a.x - b.x) + abs(a.y - b.y) for a, b in zip(found.points[1006], exact)) < 0.6
 
 

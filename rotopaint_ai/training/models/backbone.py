@@ -23,7 +23,8 @@ from torch.nn import functional as F
 
 from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.files import replacing
-from rotopaint_ai.inference.pack import DETECTOR, FILL, SEGMENTATION, find_pack
+from rotopaint_ai.inference.pack import DETECTOR, FILL, SEGMENTATION, find_pack, is_earlier_fill
+from rotopaint_ai.inference.process import read_signature
 from rotopaint_ai.training.data.dataset import Array
 from rotopaint_ai.training.data.memory import face_bounds
 from rotopaint_ai.training.registry import Registry
@@ -283,8 +284,9 @@ def find_part(init: str | Path | None, name: str) -> Path | None:
 
 
 def find_shared_models(init: str | Path | None) -> tuple[Path, ...]:
-    """The initial pack's files that work for any character, except its seam model."""
-    return tuple(path for name in (FILL, DETECTOR, SEGMENTATION) if (path := find_part(init, name)) is not None)
+    """The initial pack's files that work for any character, except its seam model and an earlier version's fill."""
+    parts = (path for name in (FILL, DETECTOR, SEGMENTATION) if (path := find_part(init, name)) is not None)
+    return tuple(path for path in parts if path.name != FILL or not is_earlier_fill(read_signature(path)))
 
 
 def read_weights(folder: Path) -> Weights:

@@ -19,7 +19,6 @@ from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.data.memory import load_pictures
 from rotopaint_ai.training.models.detection.scenes import DetectionScene, Face
 from rotopaint_ai.training.models.detection.task import DetectorConfig, DetectorTask, build_detector
-from rotopaint_ai.training.models.fill.strips import Strips
 from rotopaint_ai.training.models.fill.task import FillConfig, FillNet, FillTask
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
@@ -69,9 +68,10 @@ def seam(faces: Path) -> Task[Any, Any]:
 
 
 def fill(faces: Path) -> Task[Any, Any]:
-    draw = np.random.default_rng(0)
-    strip, light = draw.random((3, 16, 32, N_CHANNELS), np.float32), draw.random((3, 5, 16, 32, 3), np.float32)
-    strips = Strips(strip, light, np.ones((3, 16, 32), bool))
+    draw, parts = np.random.default_rng(0), {"strip": (16, 32, N_CHANNELS), "light": (4, 16, 32, 3), "wanted": (16, 32)}
+    strips = np.zeros(3, [(name, np.float32 if name != "wanted" else np.bool_, shape) for name, shape in parts.items()])
+    strips["strip"], strips["light"] = draw.random((3, 16, 32, N_CHANNELS)), draw.random((3, 4, 16, 32, 3))
+    strips["wanted"] = True
     return FillTask(FillConfig(batch=2), FillNet(), strips, strips)
 
 

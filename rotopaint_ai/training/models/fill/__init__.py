@@ -1,1 +1,1 @@
-"""Learned seam removal: the relight table of `seams/relight.py` and the network of a pack's `fill.onnx`."""
+"""Learned seam removal: the network of a pack's `fill.onnx`."""

@@ -5,8 +5,9 @@ N batch, T rows across the seam, S columns along it, C colours, as in `seams/rib
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ import numpy.typing as npt
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.files import replacing
+from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.plates.colour import encode, linearise
-from rotopaint_ai.seams import bank_fill, cleanplate, learned_fill, relight
-from rotopaint_ai.seams.bank_fill import TABLES
+from rotopaint_ai.seams import bank_fill, banks, cleanplate, learned_fill
 from rotopaint_ai.seams.ribbon import WideCurve
 from rotopaint_ai.stage.burnt_seams import add_contour, add_gleams, add_groove, add_occluders, add_rim, paint_texture
 from rotopaint_ai.stage.shot_folder import TRUTH, SeamFrame, plates_of, read_seam_frame
+from rotopaint_ai.stage.workers import map_in_order
 from rotopaint_ai.training.data.dataset_checks import split_of_shot
 
 Array = npt.NDArray[Any]
@@ -42,35 +44,39 @@ class StraightenedFrame:
     exposure: float
 
 
-def seam_frames(folders: Sequence[Path], *, every: int = 1) -> Iterator[SeamFrame]:
-    """Every `every`-th frame of shots. Raises: TrainingError for test shots, and for a shot without plates."""
+def seam_frames(folders: Sequence[Path]) -> Iterator[SeamFrame]:
+    """The frames of shots. Raises: TrainingError for test shots, and for a shot without plates."""
     for folder in folders:
         if split_of_shot(folder) == "test":
             raise TrainingError(f"{folder}: is a test shot; name training shots")
-        plates = plates_of(folder)[::every]
+        plates = plates_of(folder)
         if not plates:
             raise TrainingError(f"{folder}: no plate.#### with clean.#### and seam.####; film shots with the stage")
         truth = document.read(folder / TRUTH)
         yield from (read_seam_frame(path, truth) for path in plates)
 
 
-def straighten_frames(
-    folders: Sequence[Path],
-    rng: Rng,
-    *,
-    every: int,
-    sizes: int,
-    synthetic: int,
-    hard: float = 0.0,
-    contours: float = 0.0,
-) -> Iterator[StraightenedFrame]:
-    """Every `every`-th frame of shots at `sizes` random scales, then `synthetic` drawn seams per frame,
-    on clean frames and textures. A share `hard` of them has a fold beside the seam; the same share, drawn on its own,
-    has spots of light in it. A share `contours` has an outline across the seam."""
-    for view in seam_frames(folders, every=every):
-        grounds = (view.clean if rng.random() < 0.6 else paint_texture(320, rng) for _ in range(synthetic))
-        for one in [view] * sizes + [add_groove(ground, rng) for ground in grounds]:
-            for add, share in ((add_rim, hard), (add_contour, contours), (add_gleams, hard)):
+@dataclass(frozen=True, slots=True)
+class StripLooks:
+    """What is made of each frame: the frame at `sizes` random scales, and `synthetic` drawn seams on clean frames and
+    textures.
+
+    A share `hard` of both has a fold beside the seam; the same share, drawn on its own, has spots of light in it. A
+    share `contours` has an outline across the seam.
+    """
+
+    sizes: int
+    synthetic: int
+    hard: float = 0.0
+    contours: float = 0.0
+
+
+def straighten_frames(folders: Sequence[Path], rng: Rng, looks: StripLooks) -> Iterator[StraightenedFrame]:
+    """The frames of shots with other looks, degraded and straightened."""
+    for view in seam_frames(folders):
+        grounds = (view.clean if rng.random() < 0.6 else paint_texture(320, rng) for _ in range(looks.synthetic))
+        for one in [view] * looks.sizes + [add_groove(ground, rng) for ground in grounds]:
+            for add, share in ((add_rim, looks.hard), (add_contour, looks.contours), (add_gleams, looks.hard)):
                 one = add(one, rng) if share and rng.random() < share else one
             one = add_occluders(one, rng) if rng.random() < _COVERED else one
             found = straighten_view(one, rng, float(rng.choice(SIZES)))
@@ -80,16 +86,16 @@ def straighten_frames(
 
 def straighten_view(view: SeamFrame, rng: Rng, size: float) -> StraightenedFrame | None:
     """A frame, degraded at random and straightened along its seam; None if no matte is left."""
-    exposure = float(rng.uniform(-1.0, 1.0))
-    plate, clean = degrade_pair(resize_picture(view.plate, size), resize_picture(view.clean, size), exposure, rng)
     lines = [(misplace_curve(line * size, rng, rng.uniform(0, 1.8)), half * size) for line, half in view.curves]
     hole = draw_matte(resize_picture(view.seam.astype(np.float32), size) > 8, lines, rng)
     window = cleanplate.window_of(hole.astype(np.float32), lines)
     if window is None:
         return None
+    exposure = float(rng.uniform(-1.0, 1.0))
+    plate, clean = (np.ascontiguousarray(resize_picture(each, size)[window]) for each in (view.plate, view.clean))
+    plate, clean = degrade_pair(plate, clean, exposure, rng)
     corner = np.array([window[1].start, window[0].start])
-    lines = [(line - corner, half) for line, half in lines]
-    plate, clean, hole = (np.ascontiguousarray(part[window]) for part in (plate, clean, hole))
+    lines, hole = [(line - corner, half) for line, half in lines], np.ascontiguousarray(hole[window])
     scene = bank_fill.straighten(plate, hole, lines)
     if scene is None:
         return None
@@ -162,56 +168,58 @@ def draw_matte(seam: Array, lines: Sequence[WideCurve], rng: Rng) -> Array:
 
 ROWS, COLUMNS = learned_fill.ROWS, 96  # size of a training strip
 _FEWEST = 40  # fewest matte pixels of a training strip
-
-
-@dataclass(frozen=True, slots=True)
-class Strips:
-    """Training data: input (N, T, S, 12), log light (N, 5, T, S, 3), and the pixels to fill (N, T, S).
-
-    The five lights: table fill, own plate, face, banks, ground truth.
-    """
-
-    strip: Array
-    light: Array
-    wanted: Array
-
-    def __len__(self) -> int:
-        return len(self.strip)
-
-    def save(self, path: Path) -> None:
-        with replacing(path) as beside, beside.open("wb") as stream:
-            np.savez(stream, strip=self.strip, light=self.light, wanted=self.wanted)
-
-    @classmethod
-    def load(cls, path: Path) -> Strips:
-        with np.load(path) as kept:
-            return cls(kept["strip"], kept["light"], kept["wanted"])
+_SHOTS_EACH = 20  # shots for which another process is worth its start
+STRIPS_VERSION = 1  # of what the records hold; another one is cut anew
+# A strip: the network's input, log light of plate, face, banks and ground truth, and the pixels to fill.
+STRIP = np.dtype(
+    [
+        ("strip", np.float16, (ROWS, COLUMNS, learned_fill.N_CHANNELS)),
+        ("light", np.float16, (4, ROWS, COLUMNS, 3)),
+        ("wanted", np.bool_, (ROWS, COLUMNS)),
+    ]
+)
 
 
 def cut_strips(
-    folders: Sequence[Path], seed: int, *, sizes: int, synthetic: int, hard: float = 0.0, contours: float = 0.0
-) -> Strips:
-    """Cut strips from shots, as `straighten_frames` has them. Raises: TrainingError if they contain none."""
-    rng = np.random.default_rng(seed)
-    found: list[list[Array]] = [[], [], []]
-    frames = straighten_frames(folders, rng, every=1, sizes=sizes, synthetic=synthetic, hard=hard, contours=contours)
-    for one in frames:
-        for part in _cut_frame(one, rng):
-            for kept, piece in zip(found, part):
-                kept.append(piece)
-    if not found[0]:
-        raise TrainingError("no seams in those shots; film some: python -m rotopaint_ai.stage seams FOLDER")
-    return Strips(*(np.stack(found.pop(0)) for _ in range(3)))  # each list is freed once its array is made
+    path: Path, shots: Sequence[Path], seed: int, looks: StripLooks, check: Callable[[], None] = lambda: None
+) -> None:
+    """Cut strips from shots into a file of STRIP records, shot by shot, in as many processes as pay.
+
+    Each shot has its own random numbers, so that the number of processes makes no difference.
+
+    check: called between shots or oftener; raises to stop. Raises: TrainingError if the shots contain no seam.
+    """
+    workers = max(1, min(n_cores(), len(shots) // _SHOTS_EACH))
+    cut = partial(_cut_shot, seed=seed, looks=looks)
+    with replacing(path) as beside, beside.open("wb") as stream:
+        for records in map_in_order(cut, list(enumerate(shots)), workers, check):
+            stream.write(records.tobytes())
+        if not stream.tell():
+            raise TrainingError("no seams in those shots; film some: python -m rotopaint_ai.stage seams FOLDER")
 
 
-def _cut_frame(one: StraightenedFrame, rng: np.random.Generator) -> Iterator[tuple[Array, Array, Array]]:
-    """A straightened frame in pieces of ROWS x COLUMNS, light relative to its exposure, as half floats."""
+def load_strips(path: Path) -> Array:
+    """The STRIP records of a file, mapped into memory, so that data may be larger than it."""
+    return np.memmap(path, STRIP, "r")
+
+
+def _cut_shot(shot: tuple[int, Path], seed: int, looks: StripLooks) -> Array:
+    number, folder = shot
+    return strips_of([folder], np.random.default_rng((seed, number)), looks)
+
+
+def strips_of(folders: Sequence[Path], rng: Rng, looks: StripLooks) -> Array:
+    """The STRIP records of some shots, N of them."""
+    frames = straighten_frames(folders, rng, looks)
+    return np.array([record for one in frames for record in cut_frame(one, rng)], STRIP)
+
+
+def cut_frame(one: StraightenedFrame, rng: Rng) -> Iterator[tuple[Array, Array, Array]]:
+    """A straightened frame in pieces of ROWS x COLUMNS, light relative to its exposure."""
     scene = one.scene
-    known = relight.sources(scene.light_TSC, scene.hole_TS)
-    relit = relight.relight_in_turn(scene.light_TSC, scene.hole_TS, scene.ribbon.own_TS, TABLES)
-    strip = learned_fill.strip_of(known, relit, scene.hole_TS, scene.floor)
-    table = relit[..., :3] + relit[..., 3:] * scene.light_TSC
-    fields = [table, *(field.transpose(0, 2, 1) for field in (known.own, known.face, known.banks)), one.true_TSC]
+    known = banks.sources(scene.light_TSC, scene.hole_TS)
+    strip = learned_fill.strip_of(known, scene.ribbon, scene.hole_TS, scene.floor)
+    fields = [*(field.transpose(0, 2, 1) for field in (known.own, known.face, known.banks)), one.true_TSC]
     lit = np.stack(fields) - np.float32(one.exposure)
     wanted = scene.hole_TS & scene.ribbon.inside_TS & scene.ribbon.own_TS
     strip, lit, wanted = _as_rows(strip, 0), _as_rows(lit, 1), _as_rows(wanted, 0)
@@ -221,7 +229,7 @@ def _cut_frame(one: StraightenedFrame, rng: np.random.Generator) -> Iterator[tup
     for start in range(first, wanted.shape[1] - COLUMNS + 1, COLUMNS):
         part = slice(start, start + COLUMNS)
         if wanted[:, part].sum() >= _FEWEST:
-            yield strip[:, part].astype(np.float16), lit[:, :, part].astype(np.float16), wanted[:, part].copy()
+            yield strip[:, part], lit[:, :, part], wanted[:, part]
 
 
 def _as_rows(field: Array, axis: int) -> Array:

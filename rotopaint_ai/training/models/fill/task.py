@@ -13,33 +13,35 @@ N batch, T rows across the seam, S columns along it, C colours.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from filelock import FileLock
 from torch import Tensor, nn
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_text
 from rotopaint_ai.seams import learned_fill
-from rotopaint_ai.seams.learned_fill import N_ANSWERS, N_CHANNELS, TRACE
+from rotopaint_ai.seams.learned_fill import AGAINST_BANKS, N_ANSWERS, N_CHANNELS, TRACE
 from rotopaint_ai.stage.shot_folder import shots_in
 from rotopaint_ai.training.models.backbone import ConvNorm
-from rotopaint_ai.training.models.fill.strips import Strips, cut_strips
+from rotopaint_ai.training.models.fill.strips import STRIP, STRIPS_VERSION, StripLooks, cut_strips, load_strips
 from rotopaint_ai.training.trainer.config import TrainConfig, check_ranges
 from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weights, read_graph
 from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, PartTask, TrainSources, to_tensor
 
 WIDTHS = (16, 32, 56)
-_AS_IS = 3.0  # initial logit of the table fill
+_JOINED = 3.0  # initial logit of the joined face
+_AT_ONCE = 256  # strips whose bytes are hashed at once
 
 
 class FillNet(nn.Module):
-    """[N, T, S, 12] -> [N, T, S, 7]; about 20,000 multiplications a pixel. Untrained, it returns the table fill."""
+    """[N, T, S, 11] -> [N, T, S, 6]; about 20,000 multiplications a pixel. Untrained, it returns the joined face."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +59,7 @@ class FillNet(nn.Module):
         assert self.answer.bias is not None
         with torch.no_grad():
             self.answer.weight.mul_(0.1)
-            self.answer.bias += torch.tensor([_AS_IS, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+            self.answer.bias.copy_(torch.tensor([0.0, _JOINED, 0.0, 0.0, 0.0, 0.0]))
 
     def train(self, mode: bool = True) -> FillNet:
         """As for any module, except that frozen batch norms stay in evaluation mode."""
@@ -69,7 +71,7 @@ class FillNet(nn.Module):
         return self
 
     def forward(self, strip: Tensor) -> Tensor:
-        """Logits of the shares of table fill, plate, face and banks, and an offset for each colour."""
+        """Logits of the shares of plate, face and banks, and an offset for each colour."""
         fine = self.fine(strip.permute(0, 3, 1, 2))
         middle = self.middle(fine)
         middle = self.join_middle(middle + self.up(self.to_middle(self.coarse(middle))))
@@ -79,11 +81,12 @@ class FillNet(nn.Module):
 
 
 def mix_light(answer: Tensor, light: Tensor) -> Tensor:
-    """Filled log light [N, T, S, 3] from an answer and its sources [N, 4, T, S, 3], as in `seams.learned_fill`."""
-    tables, plate, face, banks = torch.softmax(answer[..., :4].float(), -1).unbind(-1)
+    """Filled log light [N, T, S, 3] from an answer and its sources [N, 3, T, S, 3], as in `seams.learned_fill`,
+    but with whole offsets."""
+    plate, face, banks = torch.softmax(answer[..., :3].float(), -1).unbind(-1)
     traces = torch.minimum(plate, TRACE * (1.0 - plate))
-    shares = torch.stack((tables, plate - traces, face + traces, banks), 1)
-    filled: Tensor = (shares[..., None] * light).sum(1) + answer[..., 4:].float()
+    shares = torch.stack((plate - traces, face + traces, banks), 1)
+    filled: Tensor = (shares[..., None] * light).sum(1) + answer[..., 3:].float()
     return filled
 
 
@@ -137,7 +140,7 @@ class FillConfig(TrainConfig):
 
 
 class FillInputs(NamedTuple):
-    """Strips (N, T, S, 12), their light (N, 5, T, S, 3), and the pixels to fill (N, T, S)."""
+    """Strips (N, T, S, 11), their light (N, 4, T, S, 3), and the pixels to fill (N, T, S)."""
 
     strip: Tensor
     light: Tensor
@@ -145,11 +148,11 @@ class FillInputs(NamedTuple):
 
 
 class FillTask(PartTask[FillNet, FillInputs]):
-    """Training of a learned fill on strips."""
+    """Training of a learned fill on STRIP records."""
 
     captures = True
 
-    def __init__(self, config: FillConfig, net: FillNet, train: Strips, held_out: Strips) -> None:
+    def __init__(self, config: FillConfig, net: FillNet, train: Array, held_out: Array) -> None:
         self.config, self.net, self.samples, self.held_out = config, net, train, held_out
 
     @classmethod
@@ -158,12 +161,10 @@ class FillTask(PartTask[FillNet, FillInputs]):
         shots, val = split_shots([Path(folder) for folder in sources.folders])
         sources.check()
         folder, seed = sources.folder, config.seed
-        looks = {"hard": config.hard, "contours": config.contours}
-        train = _cached_strips(
-            folder / "strips.npz", shots, seed, sizes=config.sizes, synthetic=config.synthetic, looks=looks
-        )
-        sources.check()
-        held_out = _cached_strips(folder / "val.npz", val, 1, sizes=2, synthetic=1, looks=looks)
+        looks = StripLooks(config.sizes, config.synthetic, config.hard, config.contours)
+        train = _cached_strips(folder / "strips.bin", shots, seed, looks, sources.check)
+        looks = replace(looks, sizes=2, synthetic=1)
+        held_out = _cached_strips(folder / "val.bin", val, 1, looks, sources.check)
         torch.manual_seed(seed)
         net = FillNet()
         if config.start is not None:
@@ -171,17 +172,15 @@ class FillTask(PartTask[FillNet, FillInputs]):
         return cls(config, net, train, held_out)
 
     def arrays(self) -> Iterator[Array]:
-        """The strips and the pixels to fill."""
-        yield from (self.samples.strip, self.samples.wanted)
+        """The strips, some at a time."""
+        yield from (self.samples[k : k + _AT_ONCE] for k in range(0, len(self.samples), _AT_ONCE))
 
     def make_batch(self, moment: Moment) -> FillInputs:
         """This rank's strips, each flipped and its contrast changed at random."""
-        rows = moment.rows(len(self.samples))
-        strip, lit, wanted = self.samples.strip, self.samples.light, self.samples.wanted
         made = []
-        for row, rng in zip(rows, moment.generators()):
-            one, light, where = flip_strips(strip[row : row + 1], lit[row : row + 1], wanted[row : row + 1], rng)
-            made.append((*vary_contrast(one, light, rng), where))
+        for row, rng in zip(moment.rows(len(self.samples)), moment.generators()):
+            strip, light, wanted = flip_strips(self.samples[row : row + 1], rng)
+            made.append((*vary_contrast(strip, light, rng), wanted))
         return FillInputs(*(torch.cat(parts) for parts in zip(*made)))
 
     def to_device(self, batch: FillInputs, moment: Moment) -> FillInputs:
@@ -192,12 +191,12 @@ class FillTask(PartTask[FillNet, FillInputs]):
         """Mean of `fill_loss` over strips, for the network's output."""
         with moment.precision():
             answer = net(inputs.strip)
-        filled = mix_light(answer, inputs.light[:, :4])
+        filled = mix_light(answer, inputs.light[:, :3])
         left, spots = self.config.left, self.config.spots
         return fill_loss(filled, inputs.light, inputs.wanted, left, spots).mean(), {}
 
     def metrics(self, net: FillNet) -> Mapping[str, Any]:
-        """The loss on validation strips, for the network and for the table fill."""
+        """The loss on validation strips, for the network and for the joined face."""
         return fill_figures(net, self.held_out)
 
     def export(self, net: FillNet, path: Path) -> float:
@@ -235,43 +234,47 @@ def split_shots(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     return train, val
 
 
-def _cached_strips(
-    path: Path, shots: Sequence[Path], seed: int, *, sizes: int, synthetic: int, looks: Mapping[str, float]
-) -> Strips:
-    """Strips of shots, from the file at `path`, cut anew if its JSON file names other shots or uses of them."""
+def _cached_strips(path: Path, shots: Sequence[Path], seed: int, looks: StripLooks, check: Callable[[], None]) -> Array:
+    """Strips of shots, from the file at `path`, cut anew if its JSON file names other shots, looks or records.
+
+    Of several ranks, the first one cuts.
+    """
     made_from = path.with_suffix(".json")
-    uses = {"sizes": sizes, "made_up": synthetic, **{name: share for name, share in looks.items() if share}}
-    wanted = json.dumps({"shots": [str(shot) for shot in shots], "seed": seed, **uses})
-    if not path.exists() or not made_from.exists() or made_from.read_text(encoding="utf-8") != wanted:
-        cut_strips(shots, seed, sizes=sizes, synthetic=synthetic, **looks).save(path)
-        write_text(made_from, wanted)
-    return Strips.load(path)
+    facts = {"shots": [str(shot) for shot in shots], "seed": seed, **asdict(looks), "record": str(STRIP.descr)}
+    wanted = json.dumps({"version": STRIPS_VERSION, **facts})
+    with FileLock(path.with_suffix(".lock")):
+        if not path.exists() or not made_from.exists() or made_from.read_text(encoding="utf-8") != wanted:
+            made_from.unlink(missing_ok=True)
+            cut_strips(path, shots, seed, looks, check)
+            write_text(made_from, wanted)
+    return load_strips(path)
 
 
-def flip_strips(strip: Array, lit: Array, wanted: Array, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """A batch flipped across and along the seam, its colour channels permuted, all at random.
+def flip_strips(records: Array, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """STRIP records flipped across and along the seam, their colour channels permuted, all at random.
 
     A seam stays a valid seam under each of these.
     """
     rows, columns = (int(step) for step in rng.choice([-1, 1], 2))
     colours = rng.permutation(3)
-    channels = np.r_[colours, 3 + colours, 6 + colours, 9 : strip.shape[-1]]
+    channels = np.r_[colours, 3 + colours, 6:N_CHANNELS]
     parts = (
-        strip[:, ::rows, ::columns][..., channels].astype(np.float32),
-        lit[:, :, ::rows, ::columns][..., colours].astype(np.float32),
-        wanted[:, ::rows, ::columns],
+        records["strip"][:, ::rows, ::columns][..., channels].astype(np.float32),
+        records["light"][:, :, ::rows, ::columns][..., colours].astype(np.float32),
+        records["wanted"][:, ::rows, ::columns],
     )
-    one, two, three = (torch.from_numpy(np.ascontiguousarray(part)) for part in parts)
+    one, two, three = (torch.from_numpy(np.array(part, order="C")) for part in parts)
     return one, two, three
 
 
 def vary_contrast(strip: Tensor, lit: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     """A batch with the contrast of each strip, relative to its banks, scaled at random."""
     times = torch.from_numpy(np.exp(rng.normal(0.0, CONTRAST, len(strip))).astype(np.float32))
-    against, rest = strip[..., :9], strip[..., 9:]
-    banks = lit[:, 3:4]
+    banks = lit[:, 2:3]
     apart = times.reshape(-1, 1, 1, 1, 1) * (lit - banks)
-    return torch.cat([times.reshape(-1, 1, 1, 1) * against, rest], -1), banks + apart
+    factors = torch.ones(len(strip), 1, 1, N_CHANNELS)
+    factors[..., AGAINST_BANKS] = times.reshape(-1, 1, 1, 1)
+    return factors * strip, banks + apart
 
 
 def fill_loss(got: Tensor, lit: Tensor, wanted: Tensor, left: float = LEFT, spots: float = 0.0) -> Tensor:
@@ -283,7 +286,7 @@ def fill_loss(got: Tensor, lit: Tensor, wanted: Tensor, left: float = LEFT, spot
     `spots`: weight of the error averaged over SPOT x SPOT samples, whatever the strength of the seam: an eye sees a
     spot that was not there beside a black groove as well as beside a hairline.
     """
-    own, true = lit[:, 1], lit[:, 4]
+    own, true = lit[:, 0], lit[:, 3]
     seen, shown, plate = (torch.exp(x.clamp(max=4.0) / GAMMA) for x in (got, true, own))
     inside = wanted[..., None].float()
     apart = (seen - shown) * inside
@@ -319,25 +322,22 @@ def seam_left(apart: Tensor, damage: Tensor, wanted: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def fill_figures(net: nn.Module, strips: Strips) -> dict[str, float]:
-    """The loss on validation strips, of the network and of the table fill.
+def fill_figures(net: nn.Module, strips: Array) -> dict[str, float]:
+    """The loss on validation strips (STRIP records), of the network and of the joined face.
 
-    `lost`: the share of strips where the network is worse than the table fill.
+    `lost`: the share of strips where the network is worse than the joined face.
     """
     net.eval()
-    learned_N, tables_N = [], []
-    for k in range(len(strips)):
-        lit, wanted = (
-            torch.from_numpy(strips.light[k : k + 1].astype(np.float32)),
-            torch.from_numpy(strips.wanted[k : k + 1]),
-        )
-        answer = net(torch.from_numpy(strips.strip[k : k + 1].astype(np.float32)))
-        learned_N.append(float(fill_loss(mix_light(answer, lit[:, :4]), lit, wanted)))
-        tables_N.append(float(fill_loss(lit[:, 0], lit, wanted)))
-    lost = np.mean(np.array(learned_N) > np.array(tables_N))
+    learned_N, joined_N = [], []
+    for one in strips:
+        strip, lit = (torch.from_numpy(one[name].astype(np.float32))[None] for name in ("strip", "light"))
+        wanted = torch.from_numpy(one["wanted"].copy())[None]
+        learned_N.append(float(fill_loss(mix_light(net(strip), lit[:, :3]), lit, wanted)))
+        joined_N.append(float(fill_loss(lit[:, 1], lit, wanted)))
+    lost = np.mean(np.array(learned_N) > np.array(joined_N))
     return {
         "learned": float(np.mean(learned_N)),
-        "tables": float(np.mean(tables_N)),
+        "joined": float(np.mean(joined_N)),
         "lost": float(lost),
         "strips": float(len(learned_N)),
     }

@@ -51,3 +51,18 @@ def test_a_pack_is_written_with_the_fill_it_started_from(tmp_path: Path, monkeyp
     assert written.read_bytes() == (find_pack(None) / FILL).read_bytes()
     card = json.loads((tmp_path / "character" / CARD).read_text())
     assert card["files"][FILL] == file_sha256(written)
+
+
+def test_a_fill_of_an_earlier_version_is_not_handed_on(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    shutil.copytree(find_pack(None), tmp_path / "pack")
+    assert (tmp_path / "pack" / FILL) in find_shared_models(tmp_path / "pack")
+    shapes = {"strip": ["N", "T", "S", 12], "answer": ["N", "T", "S", 7]}
+    given, made = (onnx.helper.make_tensor_value_info(name, 1, shape) for name, shape in shapes.items())
+    weights = onnx.numpy_helper.from_array(np.ones((12, 7), np.float32), "w")
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("MatMul", ["strip", "w"], ["answer"])], "fill", [given], [made], [weights]
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=8)
+    onnx.save(model, tmp_path / "pack" / FILL)
+    assert (tmp_path / "pack" / FILL) not in find_shared_models(tmp_path / "pack")
