@@ -32,7 +32,7 @@ from rotopaint_ai.shapes.facespace import Array, Complex
 from rotopaint_ai.shapes.head_bundle import Head, curves_by_marks, observe_curves
 from rotopaint_ai.shapes.head_descent import damped_step
 from rotopaint_ai.shapes.head_poses import head_poses
-from rotopaint_ai.shapes.rigid_head import KnownCurve
+from rotopaint_ai.shapes.rigid_head import HAND_PX, KnownCurve
 from rotopaint_ai.shapes.samples import open_curve_distance
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 from rotopaint_ai.value_checks import check_format
@@ -47,7 +47,6 @@ INFERRED = 0.5  # share of the head's size: expected error of a landmark that no
 _STEPS = 12
 _DIGITS = 5
 _LIMIT_BYTES = 1_000_000
-_HAND_PX = 0.3  # standard deviation of keyed landmarks and curves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,10 +116,10 @@ def fit_known_head(
     if not specs or len(points_HL) < FEWEST:
         return None
     heads, n_holds = head_poses(points_HL[:, off]), len(points_HL)
-    exact, ends, noise = np.ones(n_holds, bool), np.ones((n_holds, 2), bool), np.full(n_holds, _HAND_PX)
+    exact, ends, noise = np.ones(n_holds, bool), np.ones((n_holds, 2), bool), np.full(n_holds, HAND_PX)
     known = [KnownCurve(splines[spec.name], noise, exact, ends) for spec in specs]
     points, is_keyed, size = points_HL[:, off], is_keyed_HL[:, off], np.abs(heads.factor_H)
-    error = np.where(is_keyed, _HAND_PX, INFERRED * size[:, None])
+    error = np.where(is_keyed, HAND_PX, INFERRED * size[:, None])
     shot = ShotObservations(heads, points, error, known, size, np.zeros((n_holds, len(specs)), bool))
     try:
         with ThreadPoolExecutor(1) as pool:
