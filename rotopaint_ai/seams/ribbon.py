@@ -29,7 +29,9 @@ ROWS_WIDE = 10.0  # a matte wider than this many pixels, on average, is processe
 _LARGE = 1.35  # beyond this factor a crop is shrunk more than in proportion: large plates have less detail per pixel
 BANK_ROWS = 7  # rows of untouched plate beyond the matte on each side
 _TANGENT_SIGMA = 2.0  # columns
-_SHORTEST = 2.0  # a run at least this many times as long as the seam is wide is a seam
+_STROKE = 1.25  # reach of a seam's stroke, half widths; mattes are grown by about as much and two pixels
+_OWN_SHARE = 0.15  # least share of the matte in a seam's stroke that lies in no larger seam's
+_EVERY = 4  # points of a run, from one that is drawn to the next
 _BEYOND = 6.0  # distance in columns from the nearest column, beyond which a pixel no longer belongs to the run
 _WIDER = 2.5  # a matte pixel more half widths than this from its curve belongs to none
 _CHUNK = 8192  # cv2.remap refuses rows longer than 32767
@@ -205,11 +207,7 @@ def _how(step: float) -> int:
 
 
 def _runs(hole: Bools, curves: Sequence[WideCurve]) -> list[WideCurve]:
-    """The parts of the curves inside the matte, a point per pixel, without those of crossing curves.
-
-    A run shorter than twice the matte's width counts as a crossing seam where a longer run passes through the same
-    connected component of the matte. A short run alone in its component counts as a seam.
-    """
+    """The parts of the curves inside the matte, a point per pixel, without those inside another seam's matte."""
     height, width = hole.shape
     lines = [(resample(polyline), half) for polyline, half in curves if len(polyline) > 1]
     if not lines:
@@ -217,7 +215,7 @@ def _runs(hole: Bools, curves: Sequence[WideCurve]) -> list[WideCurve]:
     x, y = np.floor(np.concatenate([line for line, _ in lines])).astype(np.int32).T
     on = (x >= 0) & (y >= 0) & (x < width) & (y < height)
     on &= hole.reshape(-1).take(np.where(on, y * np.intp(width) + x, 0))
-    found: list[_Run] = []
+    found: list[WideCurve] = []
     start, wide = 0, np.ones((1, 2 * GAP + 1), np.uint8)
     for line, half in lines:
         row = np.zeros(len(line) + 2, np.int8)
@@ -225,33 +223,43 @@ def _runs(hole: Bools, curves: Sequence[WideCurve]) -> list[WideCurve]:
         for first, end in np.flatnonzero(row[1:] != row[:-1]).reshape(-1, 2):
             run = line[max(0, first - 2) : end + 2]
             if len(run) > 1:
-                inside = start + first + int(np.flatnonzero(on[start + first : start + end])[0])
-                found.append(_Run((run, half), (end - first) / max(2.0 * half, 1.0), (int(y[inside]), int(x[inside]))))
+                found.append((run, half))
         start += len(line)
-    are_seams = _are_seams(found, hole)
-    return [run.curve for run, is_seam in zip(found, are_seams) if is_seam]
+    return [run for run, is_seam in zip(found, _are_seams(found, hole)) if is_seam]
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """A part of a curve inside the matte, its length in widths of the seam, and one of its matte pixels (row,
-    column)."""
+def _are_seams(runs: Sequence[WideCurve], hole: Bools) -> list[bool]:
+    """Which runs are seams, and not crossing or hidden curves inside another seam's matte.
 
-    curve: WideCurve
-    length: float
-    pixel: tuple[int, int]
-
-
-def _are_seams(runs: Sequence[_Run], hole: Bools) -> list[bool]:
-    """Which runs are seams, and not crossings of another seam's curve."""
-    if all(run.length >= _SHORTEST for run in runs):
+    The run whose stroke covers most of the matte comes first. A run is a seam if enough of the matte in its stroke lies
+    in no earlier seam's stroke.
+    """
+    if len(runs) < 2:
         return [True] * len(runs)
-    pieces = cv2.connectedComponents(hole.view(np.uint8))[1]
-    longest: dict[int, float] = {}
-    for run in runs:
-        piece = int(pieces[run.pixel])
-        longest[piece] = max(run.length, longest.get(piece, 0.0))
-    return [run.length >= min(_SHORTEST, longest[int(pieces[run.pixel])]) for run in runs]
+    wide = cv2.countNonZero(hole.view(np.uint8)) / sum(len(line) for line, _ in runs)
+    stride = max(1, round(wide / ROWS_WIDE))  # fewer pixels decide as well
+    free = hole[::stride, ::stride].copy()
+    strokes = [_stroke(line / np.float32(stride), half / stride, free) for line, half in runs]
+    covered = [np.count_nonzero(stroke) for _, stroke in strokes]
+    are_seams = [False] * len(runs)
+    for k in sorted(range(len(runs)), key=lambda k: -covered[k]):
+        window, stroke = strokes[k]
+        are_seams[k] = bool(np.count_nonzero(free[window] & stroke) >= _OWN_SHARE * covered[k])
+        if are_seams[k]:
+            free[window] &= ~stroke
+    return are_seams
+
+
+def _stroke(line: Array, half: float, hole: Bools) -> tuple[tuple[slice, slice], Bools]:
+    """The matte's pixels in a run's stroke: a window of `hole`, and a mask of it."""
+    reach = _STROKE * half + 2.0
+    left, top = np.maximum(np.floor(line.min(0) - reach), 0).astype(int)
+    right, end = np.ceil(line.max(0) + reach).astype(int)
+    window = slice(top, end), slice(left, right)
+    stroke = np.zeros(hole[window].shape, np.uint8)
+    some = np.concatenate([line[:-1:_EVERY], line[-1:]]) - (left, top)
+    cv2.polylines(stroke, [np.rint(8 * some - 4).astype(np.int32)], False, 1, max(1, round(2 * reach)), shift=3)
+    return window, (stroke > 0) & hole[window]
 
 
 def _centre_line(runs: Sequence[WideCurve], hole: Bools, step: float) -> CentreLine:

@@ -181,13 +181,3 @@ def test_an_isolated_short_piece_of_a_seam_is_painted_along_its_curve() -> None:
     alone, both = synthetic_seams.matte(stub, 5.0), np.maximum(MATTE, synthetic_seams.matte(stub, 5.0))
     out = cleanplate.fill(plate, both, [(LINE, 5.0), (stub, 5.0)], model=open_fill(load_pack(None)))
     assert synthetic_seams.rms(out, clean, alone) < 0.3 * synthetic_seams.rms(plate, clean, alone)
-
-
-def test_a_short_crossing_of_seams_is_no_run_of_its_own() -> None:
-    hole = np.zeros((80, 200), bool)
-    hole[35:46, 20:181] = True
-    long, crossing = (np.linspace([20.0, 40.0], [180.0, 40.0], 161), np.linspace([90.0, 10.0], [90.0, 70.0], 61))
-    both, one = (build_ribbon(hole, curves) for curves in ([(long, 5.0), (crossing, 5.0)], [(long, 5.0)]))
-    assert both is not None
-    assert one is not None
-    assert np.array_equal(both.map_x_TS, one.map_x_TS)

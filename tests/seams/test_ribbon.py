@@ -1,8 +1,9 @@
-"""The ribbon's columns run along the curves and extend beyond their ends."""
+"""The ribbon's columns run along the seams, not along curves inside their mattes, and extend beyond their ends."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from rotopaint_ai.seams.ribbon import RUN_OUT, _centre_line, _run_out, build_ribbon
 
@@ -44,3 +45,41 @@ def test_samples_are_on_the_crop_up_to_the_outer_corners_of_its_last_pixels() ->
     assert ribbon.inside_TS.sum(0).max() == 17
     assert ribbon.inside_TS.sum(1).max() == 33
     assert ribbon.inside_TS[ribbon.centre - 8 : ribbon.centre + 9].any(1).all()
+
+
+@pytest.mark.parametrize(
+    ("seam", "half", "crossing", "crossing_half"),
+    [
+        pytest.param((20, 40, 180, 40), 5.0, (90, 10, 90, 70), 5.0, id="another of the same width"),
+        pytest.param((20, 40, 180, 40), 7.0, (90, 10, 90, 70), 1.5, id="a thin hidden one"),
+        pytest.param((20, 40, 180, 40), 1.5, (90, 10, 90, 70), 7.0, id="a wide hidden one"),
+        pytest.param((84, 40, 100, 40), 7.0, (90, 10, 90, 70), 1.5, id="a thin hidden one, longer than the seam"),
+    ],
+)
+def test_a_curve_inside_another_seams_matte_has_no_columns(
+    seam: tuple[int, ...], half: float, crossing: tuple[int, ...], crossing_half: float
+) -> None:
+    """Else both would share the matte's pixels where they cross, and the paint would be torn there."""
+    (x0, y, x1, _), reach = seam, round(half + 2)
+    hole = np.zeros((80, 200), np.bool_)
+    hole[y - reach : y + reach + 1, x0 : x1 + 1] = True
+    curves = [(_straight(seam), half), (_straight(crossing), crossing_half)]
+    both, one = build_ribbon(hole, curves), build_ribbon(hole, curves[:1])
+    assert both is not None
+    assert one is not None
+    np.testing.assert_array_equal(both.map_x_TS, one.map_x_TS)
+
+
+def test_seams_that_meet_have_columns_each() -> None:
+    hole = np.zeros((80, 200), np.bool_)
+    hole[33:48, 20:181] = True
+    hole[40:76, 173:181] = True
+    bridge, side = (_straight(ends) for ends in ((20, 40, 177, 40), (177, 40, 177, 75)))
+    ribbon = build_ribbon(hole, [(bridge, 5.0), (side, 2.0)])
+    assert ribbon is not None
+    assert set(ribbon.line.run_S[np.rint(ribbon.along_P).astype(int)]) == {0, 1}
+
+
+def _straight(ends: tuple[int, ...]) -> np.ndarray:
+    x0, y0, x1, y1 = ends
+    return np.linspace([x0, y0], [x1, y1], abs(x1 - x0) + abs(y1 - y0) + 1, dtype=np.float32)
