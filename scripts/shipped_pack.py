@@ -17,7 +17,7 @@ import argparse
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import chdir
 from pathlib import Path
 from typing import NamedTuple
@@ -82,6 +82,8 @@ LOOKS = (
     Looks(60, 190000, poses=2, looks=3),
 )
 FILL_STEPS = 20000
+ASTRAY_LOOKS = (Looks(150, 200000, poses=1, looks=3), Looks(150, 210000, poses=1, looks=3))
+ASTRAY_STEPS, ASTRAY_SETTINGS = 4000, ("learning_rate=0.002", "astray=0.5", "kept=0.5")
 PLATES, PLATES_SEED, DETECTOR_STEPS = 79, 50000, 450
 FRONT_FACES = Faces(270, 170000, 1.3, size=512, looks=1, fronts=True)
 FRONT_STEPS, FRONT_SETTINGS = 5000, ("batch=8", "learning_rate=0.002", "eval_every=1000")
@@ -128,11 +130,21 @@ def _face_step(folder: Path, faces: Faces, share: float, workers: int) -> Step:
 
 
 def _fill_steps(out: Path, pack: Path, share: float) -> Iterator[Step]:
-    shots = {out / "seams" / str(looks.seed): looks for looks in LOOKS}
+    """A training on curves near their seams, and one from there on curves astray."""
+    words, first = {"recipe": "fill", "init": "none"}, out / "fill" / FILL
+    shots = yield from _film(out, LOOKS, share)
+    yield _train(shots, first, words, FILL_STEPS, share, ("astray=0",), first)
+    shots = yield from _film(out, ASTRAY_LOOKS, share)
+    settings = (*ASTRAY_SETTINGS, f"start={first}")
+    yield _train(shots, pack, words, ASTRAY_STEPS, share, settings, pack / FILL)
+
+
+def _film(out: Path, tables: Iterable[Looks], share: float) -> Generator[Step, None, list[Path]]:
+    shots = {out / "seams" / str(looks.seed): looks for looks in tables}
     for folder, looks in shots.items():
         size = {**looks._asdict(), "characters": _part(looks.characters, share)}
         yield Step((*STAGE, "seams", str(folder), *_options(size)))
-    yield _train(shots, pack, {"recipe": "fill", "init": "none"}, FILL_STEPS, share, (), pack / FILL)
+    return list(shots)
 
 
 def _train(

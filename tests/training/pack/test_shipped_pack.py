@@ -48,6 +48,7 @@ def test_every_step_begins_with_what_one_before_it_made(tmp_path: Path) -> None:
             continue
         given = vars(_parsed(step))  # type: ignore[arg-type]
         assert set(given["datasets"]) | {given["init"]} <= made
+        assert {word.removeprefix("start=") for word in given["set"] if word.startswith("start=")} <= made
         made.add(given["out"])
     assert str(tmp_path / "puppet") in made
 
@@ -65,8 +66,8 @@ def test_every_training_is_one_that_its_recipe_knows_and_counts_steps(tmp_path: 
         )
         assert (config.minutes, config.threads) == (None, 1)
         # a hundredth of the numbers in the tables
-        assert config.steps in (62, 72, 52, 200, 4, 50)
-    assert tasks == ["pack"] * 3 + ["seam"] + ["fill", "detector", "segmentation"]
+        assert config.steps in (62, 72, 52, 200, 40, 4, 50)
+    assert tasks == ["pack"] * 3 + ["seam", "fill", "fill", "detector", "segmentation"]
 
 
 def test_a_step_that_fails_ends_it_and_what_is_there_is_not_made_again(
@@ -113,7 +114,9 @@ def test_one_of_each_step_gives_a_pack_whose_card_names_its_command(
         "FRONT_FACES": shipped_pack.FRONT_FACES._replace(size=160, looks=0),
         "LANDMARKS": (Training(2000, 1, ("prior=false", "mirrored=false")),),
         "LOOKS": (Looks(1, 30000, poses=1, looks=1),),
+        "ASTRAY_LOOKS": (Looks(1, 200000, poses=1, looks=1),),
         "FILL_STEPS": 2000,
+        "ASTRAY_STEPS": 2000,
         "FRONT_STEPS": 2000,
     }
     for name, table in cut.items():

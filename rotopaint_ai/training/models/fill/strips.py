@@ -33,6 +33,9 @@ Rng = np.random.Generator
 SIZES = (0.6, 1.0, 1.0, 1.0, 1.4, 2.0)  # scale factors for frames
 _COVERED = 0.4  # share of frames with an occluder before the face
 _DRAWN = 0.6  # share of mattes drawn from curves, as at run time
+_NEAR_PX = 1.8  # furthest that a curve usually lies off its seam
+_ASTRAY_PX = 2.0, 6.0  # and where it is far off, in pixels of a frame at its own size
+_DOUBT = 0.8  # share of that by which strokes are wider then
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +65,14 @@ class StripLooks:
     textures.
 
     A share `hard` of both has a fold beside the seam; the same share, drawn on its own, has spots of light in it. A
-    share `contours` has an outline across the seam.
+    share `contours` has an outline across the seam. In a share `astray` the curves lie far off their seams.
     """
 
     sizes: int
     synthetic: int
     hard: float = 0.0
     contours: float = 0.0
+    astray: float = 0.0
 
 
 def straighten_frames(folders: Sequence[Path], rng: Rng, looks: StripLooks) -> Iterator[StraightenedFrame]:
@@ -79,15 +83,19 @@ def straighten_frames(folders: Sequence[Path], rng: Rng, looks: StripLooks) -> I
             for add, share in ((add_rim, looks.hard), (add_contour, looks.contours), (add_gleams, looks.hard)):
                 one = add(one, rng) if share and rng.random() < share else one
             one = add_occluders(one, rng) if rng.random() < _COVERED else one
-            found = straighten_view(one, rng, float(rng.choice(SIZES)))
+            far = looks.astray and rng.random() < looks.astray
+            size = float(rng.choice(SIZES))
+            found = straighten_view(one, rng, size, size * rng.uniform(*_ASTRAY_PX) if far else 0.0)
             if found is not None:
                 yield found
 
 
-def straighten_view(view: SeamFrame, rng: Rng, size: float) -> StraightenedFrame | None:
-    """A frame, degraded at random and straightened along its seam; None if no matte is left."""
-    lines = [(misplace_curve(line * size, rng, rng.uniform(0, 1.8)), half * size) for line, half in view.curves]
-    hole = draw_matte(resize_picture(view.seam.astype(np.float32), size) > 8, lines, rng)
+def straighten_view(view: SeamFrame, rng: Rng, size: float, astray_px: float = 0.0) -> StraightenedFrame | None:
+    """A frame, degraded at random and straightened along its seam, whose curves lie off it by up to `astray_px`, or a
+    little where that is 0; None if no matte is left."""
+    reaches = (astray_px or rng.uniform(0, _NEAR_PX) for _ in view.curves)
+    lines = [(misplace_curve(line * size, rng, px), half * size) for (line, half), px in zip(view.curves, reaches)]
+    hole = draw_matte(resize_picture(view.seam.astype(np.float32), size) > 8, lines, rng, astray_px)
     window = cleanplate.window_of(hole.astype(np.float32), lines)
     if window is None:
         return None
@@ -148,17 +156,17 @@ def misplace_curve(line: Array, rng: Rng, reach: float) -> Array:
     return np.asarray(line + np.stack([np.interp(at, np.arange(len(knots)), knots[:, k]) for k in (0, 1)], 1))
 
 
-def draw_matte(seam: Array, lines: Sequence[WideCurve], rng: Rng) -> Array:
+def draw_matte(seam: Array, lines: Sequence[WideCurve], rng: Rng, astray_px: float = 0.0) -> Array:
     """A matte (bool): the true coverage grown by up to 3 px, or strokes along the curves.
 
-    Strokes have one width each, from just enough to far too wide, like predicted mattes.
+    Strokes have one width each, from just enough to far too wide, like predicted mattes; wider by about `astray_px`.
     """
     if rng.random() >= _DRAWN:
         grow = int(rng.integers(0, 4))
         disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * grow + 1, 2 * grow + 1))
         return np.asarray(cv2.dilate(seam.astype(np.uint8), disc) > 0)
     hole = np.zeros(seam.shape, bool)
-    wider, more = rng.uniform(0.9, 1.5), rng.uniform(0.0, 4.0)
+    wider, more = rng.uniform(0.9, 1.5), rng.uniform(0.0, 4.0) + astray_px * _DOUBT
     for line, half in lines:
         seeds = np.full(seam.shape, 255, np.uint8)
         cv2.polylines(seeds, [np.rint(line * 8 - 4).astype(np.int32)], False, 0, shift=3)

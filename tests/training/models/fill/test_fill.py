@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 pytest.importorskip("torch")
@@ -102,6 +103,25 @@ def test_hard_seams_are_drawn_only_where_they_are_asked_for(monkeypatch: pytest.
         override(task.FillConfig(), ["hard=1.5"])
     with pytest.raises(UsageError, match=r"contours 1\.5: wanted 0 to 1"):
         override(task.FillConfig(), ["contours=1.5"])
+
+
+def test_curves_astray_lie_off_their_seams_in_mattes_that_cover_them() -> None:
+    """A seam's middle is a row or two from the strip's middle row else."""
+
+    def off_and_covered(astray_px: float) -> tuple[float, float]:
+        rng, off, covered = np.random.default_rng(3), [], []
+        for view in _views(12, seed=5):
+            one = strips.straighten_view(view, rng, 1.0, astray_px)
+            assert one is not None
+            damage = np.abs(one.scene.light_TSC - one.true_TSC).sum(2) * (one.scene.ribbon.line.half_S > 0)
+            row = np.abs(np.arange(len(damage)) - len(damage) // 2) * one.scene.ribbon.step
+            off.append(float((damage.sum(1) * row).sum() / damage.sum()))
+            covered.append(float((damage * one.scene.hole_TS).sum() / damage.sum()))
+        return float(np.median(off)), float(np.median(covered))
+
+    (near, _), (far, covered) = off_and_covered(0.0), off_and_covered(6.0)
+    assert far > near + 1.0
+    assert covered > 0.8
 
 
 def _strips(laid: list[strips.StraightenedFrame]) -> np.ndarray:
@@ -331,3 +351,28 @@ def _write_fill(path: Path) -> None:
 def test_older_recipes_count_synthetic_seams_by_their_old_name() -> None:
     assert override(task.FillConfig(), ["made_up=5"]).synthetic == 5
     assert override(task.FillConfig(), ["synthetic=5"]).synthetic == 5
+
+
+def test_a_share_of_the_first_weights_is_kept(tmp_path: Path, laid: list[strips.StraightenedFrame]) -> None:
+    cut = _strips(laid)
+    first, half, own = load_pack(None).fill_path, tmp_path / "half.onnx", tmp_path / "own.onnx"
+    config = override(task.FillConfig(), [f"start={first}", "kept=0.5"])
+    net = task.FillNet()
+    assert first is not None
+    task.load_fill(net, first)
+    with torch.no_grad():
+        assert net.answer.bias is not None
+        net.answer.bias += 2.0
+    task.FillTask(config, net, cut, cut).export(net, half)
+    task.FillTask(task.FillConfig(), net, cut, cut).export(net, own)
+    at_first, at_half, at_end = (_answer_of(path) for path in (first, half, own))
+    np.testing.assert_allclose(at_half, (at_first + at_end) / 2, atol=1e-4)
+    assert np.abs(at_end - at_first).max() > 1.0
+    with pytest.raises(UsageError, match=r"kept 0\.5: wanted start=FILL\.onnx"):
+        override(task.FillConfig(), ["kept=0.5"])
+
+
+def _answer_of(path: Path) -> np.ndarray:
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    strip = np.random.default_rng(0).standard_normal((1, 32, 64, learned_fill.N_CHANNELS)).astype(np.float32)
+    return np.asarray(session.run(None, {"strip": strip})[0])
