@@ -133,7 +133,7 @@ def _fill_steps(out: Path, pack: Path, share: float) -> Iterator[Step]:
     """A training on curves near their seams, and one from there on curves astray."""
     words, first = {"recipe": "fill", "init": "none"}, out / "fill" / FILL
     shots = yield from _film(out, LOOKS, share)
-    yield _train(shots, first, words, FILL_STEPS, share, ("astray=0",), first)
+    yield _train(shots, first, words, FILL_STEPS, share, (), first)
     shots = yield from _film(out, ASTRAY_LOOKS, share)
     settings = (*ASTRAY_SETTINGS, f"start={first}")
     yield _train(shots, pack, words, ASTRAY_STEPS, share, settings, pack / FILL)

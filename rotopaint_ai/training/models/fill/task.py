@@ -164,6 +164,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
 
     def __init__(self, config: FillConfig, net: FillNet, train: Array, held_out: Array) -> None:
         self.config, self.net, self.samples, self.held_out = config, net, train, held_out
+        self._first = [weight.detach().clone() for weight in net.parameters()]
 
     @classmethod
     def prepare(cls, config: FillConfig, sources: TrainSources) -> FillTask:
@@ -211,13 +212,10 @@ class FillTask(PartTask[FillNet, FillInputs]):
 
     def _averaged(self, net: FillNet) -> FillNet:
         """The network, with the recipe's share of the weights that it started from."""
-        if self.config.start is None or not self.config.kept:
-            return net
-        first, made = FillNet(), copy.deepcopy(net)
-        load_fill(first, Path(self.config.start))
+        made = copy.deepcopy(net)
         with torch.no_grad():
-            for weight, before in zip(made.parameters(), first.parameters()):
-                weight.lerp_(before, self.config.kept)
+            for weight, before in zip(made.parameters(), self._first):
+                weight.lerp_(before.to(weight.device), self.config.kept)
         return made
 
     def export(self, net: FillNet, path: Path) -> float:

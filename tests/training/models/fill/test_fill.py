@@ -360,11 +360,12 @@ def test_a_share_of_the_first_weights_is_kept(tmp_path: Path, laid: list[strips.
     net = task.FillNet()
     assert first is not None
     task.load_fill(net, first)
+    mixed, whole = (task.FillTask(each, net, cut, cut) for each in (config, task.FillConfig()))
     with torch.no_grad():
         assert net.answer.bias is not None
         net.answer.bias += 2.0
-    task.FillTask(config, net, cut, cut).export(net, half)
-    task.FillTask(task.FillConfig(), net, cut, cut).export(net, own)
+    mixed.export(net, half)
+    whole.export(net, own)
     at_first, at_half, at_end = (_answer_of(path) for path in (first, half, own))
     np.testing.assert_allclose(at_half, (at_first + at_end) / 2, atol=1e-4)
     assert np.abs(at_end - at_first).max() > 1.0
