@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,19 @@ TRUST = 0.6  # exponent on the network's probabilities, because neighbouring pos
 NEAR = 12.0  # weight of the predicted curve, in samples of the strip
 LEAST_SPREAD = 1.0  # least deviation of a prediction, in steps, whatever its own estimate
 BEND = 1.0  # typical change of the offset from one pair to the next, in steps
+CORNER = 20.0  # additional change, in steps for each radian by which the predicted curve turns there
+SHARPEST = 8.0  # largest typical change
 JUMP = 0.002  # weight of any other change
 NEAR_PLACE = 0.25  # weight of each position's prediction from a rigid head
 ANYWHERE = 1e-3  # probability of any other offset in that case
+
+
+class StripReading(NamedTuple):
+    """A network's logits (S, D + 1) for a strip, and the angle (S,) in radians by which its curve turns at each
+    pair."""
+
+    logits: Array
+    turn: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,15 +56,16 @@ class OffsetEstimate:
     seen: Array
 
 
-def likely_offsets(strips: Sequence[Array], spread: float) -> list[OffsetEstimate]:
-    """Likely offsets from each strip's logits (S, D + 1), near a prediction with a deviation of `spread` steps.
+def likely_offsets(strips: Sequence[StripReading], spread: float) -> list[OffsetEstimate]:
+    """Likely offsets in each strip, near a prediction with a deviation of `spread` steps.
 
     Uses the full posterior of `smooth_path`'s chain, so that a position between two creases stays uncertain.
     """
     near = (np.exp(-0.5 * (OFFSETS / max(spread, LEAST_SPREAD)) ** 2) + ANYWHERE) ** NEAR_PLACE
-    odds = [_odds(logits) for logits in strips]
+    odds = [_odds(strip.logits) for strip in strips]
     emits = [(seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near for seen_at, nothing in odds]
-    return [_offsets_of(posterior, 1 - each[1][:, 0]) for posterior, each in zip(_chain_posteriors(emits), odds)]
+    posteriors = _chain_posteriors(emits, [strip.turn for strip in strips])
+    return [_offsets_of(posterior, 1 - each[1][:, 0]) for posterior, each in zip(posteriors, odds)]
 
 
 def _offsets_of(posterior: Array, seen: Array) -> OffsetEstimate:
@@ -62,23 +73,25 @@ def _offsets_of(posterior: Array, seen: Array) -> OffsetEstimate:
     return OffsetEstimate(mean, np.sqrt((posterior * (OFFSETS - mean[:, None]) ** 2).sum(axis=1)), seen)
 
 
-def smooth_path(logits: Array, expected_error: float, beyond: int = 0) -> SeamPath:
-    """The smooth path through a strip's logits (S, D + 1).
+def smooth_path(strip: StripReading, expected_error: float, beyond: int = 0) -> SeamPath:
+    """The smooth path through a strip.
 
     `expected_error` in steps. The first and last `beyond` positions extend the curve.
 
-    Posterior means of a hidden Markov chain (forward-backward, Rabiner 1989): offsets change little along the curve,
-    lie near the prediction, and follow the pixels where the seam is visible.
+    Posterior means of a hidden Markov chain (forward-backward, Rabiner 1989): offsets change little along the curve
+    but at its corners, where a prediction that cuts the corner is off by much on a short way; they lie near the
+    prediction, and follow the pixels where the seam is visible.
     """
-    seen_at, nothing = _odds(logits)
+    seen_at, nothing = _odds(strip.logits)
     near = np.exp(-0.5 * (OFFSETS / max(1.25 * expected_error, LEAST_SPREAD)) ** 2) + 0.02
-    (posterior,) = _chain_posteriors([(seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near ** (NEAR / len(logits))])
+    emit = (seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near ** (NEAR / len(seen_at))
+    (posterior,) = _chain_posteriors([emit], [strip.turn])
     best = posterior.argmax(axis=1)
     around = np.abs(np.arange(N_OFFSETS) - best[:, None]) <= 2
     local = posterior * around
     moves = (local * OFFSETS).sum(axis=1) / local.sum(axis=1)
     errors = (posterior * np.abs(OFFSETS - moves[:, None])).sum(axis=1)
-    own = slice(beyond, len(logits) - beyond)
+    own = slice(beyond, len(seen_at) - beyond)
     return SeamPath(moves, nothing[:, 0], float((nothing[own] < 0.5).mean()), float(errors[own].mean()))
 
 
@@ -89,15 +102,18 @@ def _odds(logits: Array) -> tuple[Array, Array]:
     return odds[:, :-1], odds[:, -1:]
 
 
-def _chain_posteriors(emits: Sequence[Array]) -> list[Array]:
+def _chain_posteriors(emits: Sequence[Array], turns: Sequence[Array]) -> list[Array]:
     """Posterior probabilities of each chain's offsets (S, D) from the likelihoods at its positions, all chains in
-    parallel."""
+    parallel. `turns` (S,): the angle by which each chain's curve turns at each position."""
     emits = [emit / emit.max(axis=1, keepdims=True) for emit in emits]
     # ones after the end of a chain change nothing
     likelihoods = np.ones((max(map(len, emits), default=1), 2 * len(emits), N_OFFSETS))
-    for k, emit in enumerate(emits):
-        likelihoods[: len(emit), 2 * k], likelihoods[: len(emit), 2 * k + 1] = emit, emit[::-1]
-    sums = _forward_sums(likelihoods)
+    kernels = np.zeros(likelihoods.shape[:2], np.intp)
+    for k, (emit, turn) in enumerate(zip(emits, turns)):
+        n, between = len(emit), _kernel_of(np.maximum(turn[1:], turn[:-1]))
+        likelihoods[:n, 2 * k], likelihoods[:n, 2 * k + 1] = emit, emit[::-1]
+        kernels[1:n, 2 * k], kernels[1:n, 2 * k + 1] = between, between[::-1]
+    sums = _forward_sums(likelihoods, kernels)
     return [_posterior(emit, *sums[: len(emit), 2 * k : 2 * k + 2].swapaxes(0, 1)) for k, emit in enumerate(emits)]
 
 
@@ -122,22 +138,33 @@ def slide(hidden: Array, beyond: int, spread: float) -> int:
     return cut - beyond if is_clear else 0
 
 
-def _transition_kernel() -> Array:
-    change = OFFSETS[:, None] - OFFSETS
-    kernel = np.exp(-0.5 * (change / BEND) ** 2)
-    return np.asarray(kernel / kernel.sum(axis=0) + JUMP / N_OFFSETS)
+_BENDS = np.linspace(BEND, SHARPEST, 29)
 
 
-_KERNEL = _transition_kernel()
+def _transition_kernels() -> Array:
+    """Probabilities (bends, D, D) of an offset after each offset before, for each typical change of _BENDS."""
+    change = (OFFSETS[:, None] - OFFSETS) / _BENDS[:, None, None]
+    kernels = np.exp(-0.5 * change**2)
+    return np.asarray(kernels / kernels.sum(axis=1, keepdims=True) + JUMP / N_OFFSETS)
 
 
-def _forward_sums(emit: Array) -> Array:
-    """Forward sums of chains (S, chains, D), each position normalised to a sum of one."""
+_KERNELS = _transition_kernels()
+
+
+def _kernel_of(turn: Array) -> NDArray[np.intp]:
+    """The row of _KERNELS for each angle in radians."""
+    return np.searchsorted(_BENDS, np.minimum(BEND + CORNER * turn, SHARPEST))
+
+
+def _forward_sums(emit: Array, kernels: NDArray[np.intp]) -> Array:
+    """Forward sums of chains (S, chains, D), each position normalised to a sum of one.
+
+    `kernels` (S, chains): rows of _KERNELS for the change to each position from the one before."""
     sums = np.empty_like(emit)
     now = emit[0] / emit[0].sum(axis=1, keepdims=True)
     sums[0] = now
     for row in range(1, len(emit)):
-        now = (now @ _KERNEL.T) * emit[row]
+        now = (_KERNELS[kernels[row]] @ now[..., None])[..., 0] * emit[row]
         now /= now.sum(axis=1, keepdims=True)
         sums[row] = now
     return sums

@@ -23,7 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.crops import Crop, cut
-from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS, OffsetEstimate, likely_offsets, slide, smooth_path
+from rotopaint_ai.seams.path import (
+    N_OFFSETS,
+    OFFSETS,
+    OffsetEstimate,
+    StripReading,
+    likely_offsets,
+    slide,
+    smooth_path,
+)
 from rotopaint_ai.shapes.bezier import arc_lengths, evaluate, segments
 from rotopaint_ai.shapes.fit import fit_segments
 
@@ -131,6 +139,12 @@ class CurvePlaces:
         centre, normal, at = ((v[0::2] + v[1::2]) / 2 for v in (self.centre, self.normal, self.at))
         return CurvePlaces(centre, normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9), at)
 
+    @property
+    def turn(self) -> Array:
+        """The angle (T,) in radians by which the curve turns from each position to the next, regardless of the side."""
+        angle = np.unwrap(np.arctan2(self.normal[:, 1], self.normal[:, 0]))
+        return np.abs(np.gradient(angle))
+
     def points_at(self, offsets_D: Array) -> Array:
         """Points (T, D, 2) at these offsets along the normal of each position."""
         return np.asarray(self.centre[:, None] + self.normal[:, None] * offsets_D[:, None])
@@ -228,16 +242,18 @@ def _search_again(
     if not rows:
         return found
     known = [item for item in ribbons if item is not None]
-    for row, places, logits in zip(rows, known, read_strips(known, seen, zoomed_px / ACROSS, evidence, zoom)):
-        moved = _move_seam(seams[row], before[row], places, logits, zoomed_px)
+    for row, places, strip in zip(rows, known, read_strips(known, seen, zoomed_px / ACROSS, evidence, zoom)):
+        moved = _move_seam(seams[row], before[row], places, strip, zoomed_px)
         found[row] = before[row] if moved is None else moved
     return found
 
 
-def _move_seam(seam: Seam, before: PlacedSeam, places: CurvePlaces, logits: Array, face_px: float) -> PlacedSeam | None:
+def _move_seam(
+    seam: Seam, before: PlacedSeam, places: CurvePlaces, strip: StripReading, face_px: float
+) -> PlacedSeam | None:
     """A seam moved onto the path through its strip, whose face side is `face_px`; None where too little is visible."""
     step, error, blind = face_px / ACROSS, before.expected_error_px, seam.expected_error_px
-    path = smooth_path(logits, error / step, BEYOND // 2)
+    path = smooth_path(strip, error / step, BEYOND // 2)
     if path.seen < LEAST_SEEN:
         return None
     per_pair = 2 * (places.at[-1] - places.at[0]) / (len(places.at) - 1)
@@ -317,13 +333,13 @@ def strips(
 
 def read_strips(
     ribbons: Sequence[CurvePlaces], seen: SeamLook, step: float, evidence: Evidence, zoom: int = 1
-) -> list[Array]:
-    """The network's logits (S, D + 1) for each seam; offsets are `step` pixels apart."""
+) -> list[StripReading]:
+    """The network's reading of each seam's strip; offsets are `step` pixels apart."""
     corner = np.array([seen.crop.x - seen.crop.side / 2, seen.crop.y - seen.crop.side / 2])
     picture = seen.picture_for(zoom)
     row, pairs = strips(ribbons, picture, len(picture) / seen.crop.side, corner, step)
     logits = evidence(row)[0]
-    return [logits[part] for part in pairs]
+    return [StripReading(logits[part], places.pairs.turn) for places, part in zip(ribbons, pairs)]
 
 
 def _refine(seam: Seam, found: PlacedSeam, seen: SeamLook, step_px: float) -> PlacedSeam:

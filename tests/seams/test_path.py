@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotopaint_ai.seams.path import JUMP, N_OFFSETS, OFFSETS, _chain_posteriors, slide, smooth_path
+from rotopaint_ai.seams.path import JUMP, N_OFFSETS, OFFSETS, StripReading, _chain_posteriors, slide, smooth_path
 
 
 def kernel() -> np.ndarray:
@@ -24,9 +24,9 @@ def test_an_offset_has_the_probability_of_the_paths_through_it() -> None:
         last * (step @ (middle * (step @ first))),
     ]
     short = np.random.default_rng(4).uniform(0.1, 1.0, (2, N_OFFSETS))
-    found, beside = _chain_posteriors([emits, short])
+    found, beside = _chain_posteriors([emits, short], [np.zeros(3), np.zeros(2)])
     np.testing.assert_allclose(found, [each / each.sum() for each in wanted], rtol=1e-9)
-    np.testing.assert_allclose(beside, _chain_posteriors([short])[0], rtol=1e-12)
+    np.testing.assert_allclose(beside, _chain_posteriors([short], [np.zeros(2)])[0], rtol=1e-12)
     np.testing.assert_allclose(beside[0], short[0] * (step @ short[1]) / (short[0] @ step @ short[1]), rtol=1e-9)
 
 
@@ -35,12 +35,24 @@ def test_a_seam_four_steps_off_is_found_between_its_ends_alone() -> None:
     at = int(np.flatnonzero(OFFSETS == 4.5)[0])
     logits = np.zeros((24, N_OFFSETS + 1))
     logits[4:20, at], logits[:4, -1], logits[20:, -1] = 12.0, 12.0, 12.0
-    found = smooth_path(logits, expected_error=4.0, beyond=4)
+    strip = StripReading(logits, np.zeros(24))
+    found = smooth_path(strip, expected_error=4.0, beyond=4)
     assert found.moves[4:20] == pytest.approx(np.full(16, 4.5), abs=0.05)
     assert found.seen == 1.0
     assert found.mean_error < 0.05
-    assert smooth_path(logits, expected_error=4.0).seen == pytest.approx(16 / 24)
+    assert smooth_path(strip, expected_error=4.0).seen == pytest.approx(16 / 24)
     assert (found.hidden[:4] > 0.99).all()
+
+
+def test_a_corner_that_the_prediction_cuts_is_followed() -> None:
+    """The seam runs 4 steps aside within a pair, at a place where the curve turns by 0.2 radians a pair."""
+    true = np.where(np.abs(np.arange(24) - 12) <= 2, 4.5, 0.5)
+    logits = -0.5 * (OFFSETS - true[:, None]) ** 2
+    logits = np.concatenate([logits, np.full((24, 1), -4.0)], axis=1)
+    turn = np.where(np.abs(np.arange(24) - 12) <= 4, 0.2, 0.0)
+    corner, straight = (smooth_path(StripReading(logits, each), 2.0).moves for each in (turn, 0 * turn))
+    assert np.abs(corner - true).max() < 1.0
+    assert np.abs(straight - true).max() > 1.5
 
 
 @pytest.mark.parametrize("further", [-3, -1, 0, 2])

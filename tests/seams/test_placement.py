@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from rotopaint_ai.crops import Crop
-from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS, slide, smooth_path
+from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS, StripReading, slide, smooth_path
 from rotopaint_ai.seams.placement import (
     ACROSS,
     ALONG,
@@ -206,7 +206,7 @@ def test_a_path_follows_the_evidence_smoothly() -> None:
     true = 6 * np.sin(np.linspace(0, 3, 40))
     logits = np.concatenate([-0.5 * (OFFSETS - true[:, None]) ** 2, np.full((40, 1), -4.0)], axis=1)
     logits[17, :-1] = logits[17, ::-1][1:]  # one wrong position
-    path = smooth_path(logits, 5.0)
+    path = smooth_path(StripReading(logits, np.zeros(40)), 5.0)
     assert np.abs(path.moves - true).max() < 0.7
     assert path.seen > 0.9
     assert path.mean_error < 1.0
@@ -219,6 +219,8 @@ def test_ribbon_spaces_places_evenly_and_pairs_them() -> None:
     assert len(places.at) % 2 == 0
     assert np.ptp(step) < 0.05 * step.mean()
     assert np.allclose(np.linalg.norm(places.pairs.normal, axis=1), 1)
+    ends = [np.arctan2(*normal) for normal in places.normal[[0, -1]]]
+    assert places.turn.sum() == pytest.approx(abs(ends[1] - ends[0]), rel=0.1)
     assert len(places.pairs.at) == len(places.at) // 2
 
 

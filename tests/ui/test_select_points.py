@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from rotopaint_ai.shapes.roto import ControlPoint, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.selection import Selection
 from rotopaint_ui.session.session import ShotSession
@@ -219,6 +219,58 @@ def test_selected_points_of_every_shape_are_seen(qtbot: QtBot, canvas: Canvas, s
     move(qtbot, canvas, (42, 25))
     assert are_white((32, 25), (30, 13), (50, 20), (20, 8)) == [True, True, False, False]
     canvas.cancel_gesture()
+
+
+def test_the_brush_pushes_every_selected_shape_that_it_reaches(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
+    """The brush's radius is 60 screen pixels, 6 of the plate: from (28, 12) it reaches two of the eye's points."""
+    canvas.tool = "reshape"
+    session.select("seam", also=("eye",))
+    drag(qtbot, canvas, (28, 12), (28, 13), (28, 14))
+    moved = [(20, 8), (28, 8 + 2 * (1 - (4 / 6) ** 2) ** 2), (24, 14 + 2 * (1 - 20 / 36) ** 2)]
+    assert (places(session), places(session, "eye")) == (SEAM, Near(moved))
+    assert human_frames(session) == {"seam": [], "eye": [1001]}  # what the brush does not reach gets no key
+    drag(qtbot, canvas, (28, 17), (28, 18), (28, 19))
+    assert human_frames(session) == {"seam": [1001], "eye": [1001]}
+    assert session.edits.labels == ("reshape", "reshape")
+
+
+def test_all_selected_seams_take_the_width_of_a_drag(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
+    add_seam(session, "other", 40.0, width_px=8.0)
+    canvas.tool = "width"
+    session.select("seam", also=("other", "eye"))
+    drag(qtbot, canvas, (20, 40), (20, 42), (20, 43))
+    assert session.document is not None
+    assert [session.document.shape(name).width_px for name in ("seam", "other", "eye")] == [10, 14, None]
+    drag(qtbot, canvas, (20, 20), (20, 21), (20, 22), held=SHIFT)
+    assert [session.document.shape(name).feather_px for name in ("seam", "other", "eye")] == [2, 2, 0]
+    assert [session.edits.undo(), session.edits.undo(), session.edits.undo()] == ["seam width", "seam width", "add"]
+
+
+def test_handles_and_new_points_belong_to_the_selected_shape_under_the_mouse(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
+    """The other seam is 8 px wide: the handle above its middle point is at (30, 36)."""
+    add_seam(session, "other", 40.0, width_px=8.0)
+    canvas.tool = "width"
+    session.select("seam", also=("other",))
+    drag(qtbot, canvas, (30, 36), (30, 35), (30, 34))
+    assert session.seams.of("seam").profile is None
+    assert session.seams.of("other").profile == ((1, 1), (1.5, 1), (1, 1))
+    canvas.tool = "points"
+    qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, (20, 40)))
+    assert (len(places(session)), len(places(session, "other"))) == (3, 4)
+    assert session.selection == Selection("other", {"other": frozenset({1})}, frozenset({"seam"}))
+
+
+def add_seam(session: ShotSession, name: str, y: float, width_px: float) -> None:
+    """Another seam, as long as `seam` and straight."""
+    document = session.document
+    assert document is not None
+    row = tuple(ControlPoint(x, y, -5.0 * (x > 10), 0, 5.0 * (x < 50), 0) for x in (10, 30, 50))
+    shape = replace(document.shape("seam"), name=name, keys={1001: Key(row)}, width_px=width_px)
+    session.edits.push("add", replace(session.state, document=replace(document, shapes=(*document.shapes, shape))))
 
 
 # --- the lasso --------------------------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ class SeamEdits:
         return self._edits.state.seam(shape)
 
     def set(self, settings: Mapping[str, SeamSettings]) -> None:
-        """Set seams by hand, all to the same values; their shapes take width, feather and taper.
+        """Set seams by hand; their shapes take width, feather and taper.
 
         During a gesture this is a preview, otherwise one step.
         """

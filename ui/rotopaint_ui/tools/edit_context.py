@@ -116,11 +116,6 @@ class EditContext:
         return next((layer for layer in layers if layer.name == name), None)
 
     @property
-    def points(self) -> Points:
-        """The selected shape's points at the current frame; none where it may not be changed."""
-        return self.shape.at(self.session.frame) if self.shape is not None else ()
-
-    @property
     def selected_points(self) -> dict[str, frozenset[int]]:
         """The selected points of every shape that may be changed; one that an undo took away is none."""
         chosen = self.session.selection.points

@@ -56,11 +56,11 @@ class PointsTool:
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """The cursor for the action of a press; also shows where a new point would be."""
         grip = point_grip_at(self._context, mouse)
-        place = curve_at(self._context, mouse) if grip is None else None
-        self._hover = mouse.view.to_screen(place.x, place.y) if place is not None else None
+        under = curve_at(self._context, mouse) if grip is None else None
+        self._hover = mouse.view.to_screen(under[1].x, under[1].y) if under is not None else None
         if grip is not None:
             return Qt.CursorShape.ForbiddenCursor if mouse.ctrl else Qt.CursorShape.SizeAllCursor
-        if place is not None:
+        if under is not None:
             return Qt.CursorShape.CrossCursor
         return Qt.CursorShape.PointingHandCursor if shape_at(self._context, mouse) else Qt.CursorShape.ArrowCursor
 

@@ -1,4 +1,4 @@
-"""The reshape brush: push a shape, with the push fading to nothing at the brush's edge."""
+"""The reshape brush: push shapes, with the push fading to nothing at the brush's edge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEP = 1.25  # by which a key makes the brush larger or smaller
 
 
 class ReshapeTool(DragTool):
-    """A drag pushes the selected shape (or the one under the mouse), with Ctrl by a tenth; Shift+drag sizes the
+    """A drag pushes the selected shapes (or the one under the mouse), with Ctrl by a tenth; Shift+drag sizes the
     brush."""
 
     def __init__(self, context: EditContext) -> None:
@@ -26,17 +26,18 @@ class ReshapeTool(DragTool):
         self.radius = 60.0  # initial radius in screen pixels, at any zoom
         self._hover: QPointF | None = None
         self._sizing: float | None = None
+        self._reached: list[str] = []  # shapes under the brush when the push began
 
     @property
     def is_busy(self) -> bool:
-        """Whether a shape is being pushed."""
+        """Whether shapes are being pushed."""
         return super().is_busy and self._sizing is None
 
     def press(self, mouse: MouseEvent) -> None:
         """Grab the shape under the brush; with Shift, the brush's edge."""
         self._hover = mouse.point
         self._sizing = self.radius if mouse.shift else None
-        if self._sizing is None and self._context.shape is None:
+        if self._sizing is None and not self._context.chosen_shapes:
             name = shape_at(self._context, mouse)
             if name is None:
                 self._session.say("Select a shape, then push it")
@@ -45,7 +46,7 @@ class ReshapeTool(DragTool):
         self._path = DragPath(mouse, has_axis=False)
 
     def drag(self, mouse: MouseEvent) -> None:
-        """Push the shape, or size the brush."""
+        """Push the shapes, or size the brush."""
         if self._path is None:
             return
         if self._sizing is not None:
@@ -59,10 +60,10 @@ class ReshapeTool(DragTool):
             if not self._context.is_free:
                 self._path = None
                 return
+            frame, shapes = self._session.frame, self._context.chosen_shapes
+            self._reached = [shape.name for shape in shapes if self._pushed(points := shape.at(frame)) != points]
             self._session.edits.begin("reshape")
-        shape = self._context.shape
-        if shape is not None:
-            self._context.preview(shape.name, self._pushed)
+        self._context.preview_shapes(dict.fromkeys(self._reached, self._pushed))
 
     def _let_go(self) -> None:
         super()._let_go()

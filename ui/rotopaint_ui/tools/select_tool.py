@@ -203,9 +203,12 @@ class SelectTool(DragTool):
 
 
 def add_point_under(context: EditContext, mouse: MouseEvent) -> bool:
-    """Add a point to the selected shape's curve under the mouse, in every key, and select it."""
-    shape, place = context.shape, curve_at(context, mouse)
-    if shape is None or place is None or not 0 < place.t < 1:
+    """Add a point to the curve of a selected shape under the mouse, in every key, and select it."""
+    under = curve_at(context, mouse)
+    if under is None:
+        return False
+    shape, place = under
+    if not 0 < place.t < 1:
         return False
     done = context.put(
         "add point", lambda document: edit_points.add_point(document, shape.name, place.segment, place.t)

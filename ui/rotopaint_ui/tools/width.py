@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QPainter
 
 from rotopaint_ai.exchange.document import MOST_WIDTH_PX
-from rotopaint_ai.project.state import MOST_PROFILE, WidthProfile
+from rotopaint_ai.project.state import MOST_PROFILE, SeamSettings, WidthProfile
 from rotopaint_ai.shapes.edit_feather import Offsets, outward_offset, pull_feather
 from rotopaint_ai.shapes.edit_points import find_nearest
 from rotopaint_ai.shapes.roto import DEFAULT_WIDTH_PX, RotoShape
@@ -19,35 +19,38 @@ from rotopaint_ui.tools.base import MouseEvent
 from rotopaint_ui.tools.drag_path import DragPath, DragTool
 from rotopaint_ui.tools.edge_handles import Edge, EdgeHandle, edge_handle_at, left_normal, paint_edges
 from rotopaint_ui.tools.edit_context import EditContext
-from rotopaint_ui.tools.pick import shape_at
+from rotopaint_ui.tools.pick import by_last, shape_at
 
 
 class WidthTool(DragTool):
     """A drag away from a seam widens it, towards it narrows it; Shift drags its feather, Ctrl by a tenth.
 
-    The width changes by twice the mouse's distance, because the matte grows on both sides. A handle beside a control
-    point drags the width there on its side (Shift: on both sides); the profile holds on all frames. On a closed shape a
-    handle is dragged to where the feather ends. Several selected points change together.
+    The width changes by twice the mouse's distance, because the matte grows on both sides. All selected seams change by
+    the same. A handle beside a control point drags the width there on its side (Shift: on both sides); the profile
+    holds on all frames. On a closed shape a handle is dragged to where the feather ends. Several selected points change
+    together.
     """
 
     def __init__(self, context: EditContext) -> None:
         super().__init__(context)
         self._shape: RotoShape | None = None
+        self._seams: tuple[RotoShape, ...] = ()  # all selected ones, where no handle was grabbed
         self._handle: EdgeHandle | None = None
 
     def press(self, mouse: MouseEvent) -> None:
-        """Grab a handle of the selected shape, else the seam that is selected or under the mouse."""
-        self._handle = self._handle_at(mouse)
+        """Grab a handle of a selected shape, else the seams that are selected or under the mouse."""
+        shape, self._handle = self._handle_at(mouse)
         if self._handle is None:
             name = shape_at(self._context, mouse)
             if name is not None:
                 self._session.select(name)
-        shape = self._context.shape
+            shape = self._context.shape
         if shape is None or (shape.closed and self._handle is None):
             kind = "Select a seam, then drag its width" if shape is None else "Drag a point to where its feather ends"
             self._session.say(kind)
             return
         self._shape, self._path = shape, DragPath(mouse, has_axis=False)
+        self._seams = tuple(each for each in self._context.chosen_shapes if not each.closed)
 
     def drag(self, mouse: MouseEvent) -> None:
         """Change the width, or the feather."""
@@ -60,7 +63,7 @@ class WidthTool(DragTool):
             self._path = self._shape = None
             return
         if self._handle is None:
-            self._set_widths(self._shape, self._grown(self._shape, self._path), is_soft=mouse.shift)
+            self._set_widths(self._grown(self._shape, self._path), is_soft=mouse.shift)
         elif self._handle.edge == "feather":
             self._pull_feathers(self._shape, self._handle.index, self._path.offset)
         else:
@@ -72,21 +75,24 @@ class WidthTool(DragTool):
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """A cross over handles; two arrows where a drag would change a width."""
-        if self._handle_at(mouse) is not None:
+        if self._handle_at(mouse)[1] is not None:
             return Qt.CursorShape.SizeAllCursor
         shape = self._context.shape
         drags = (shape is not None and not shape.closed) or shape_at(self._context, mouse) is not None
         return Qt.CursorShape.SplitVCursor if drags else Qt.CursorShape.ArrowCursor
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
-        """Draw the edges of the selected shape and of its feather, with their handles."""
-        shape = self._context.shape
-        if shape is not None and shape.keys:
-            paint_edges(painter, shape, self._session.frame, view)
+        """Draw the edges of the selected shapes and of their feathers, with their handles."""
+        for shape in reversed(by_last(self._context)):
+            if shape.keys:
+                paint_edges(painter, shape, self._session.frame, view)
 
-    def _handle_at(self, mouse: MouseEvent) -> EdgeHandle | None:
-        shape = self._context.shape
-        return edge_handle_at(shape, self._session.frame, mouse) if shape is not None and shape.keys else None
+    def _handle_at(self, mouse: MouseEvent) -> tuple[RotoShape | None, EdgeHandle | None]:
+        """The handle under the mouse and its shape, that of the last selected shape before others."""
+        for shape in by_last(self._context):
+            if shape.keys and (found := edge_handle_at(shape, self._session.frame, mouse)) is not None:
+                return shape, found
+        return None, None
 
     def _begin_width(self) -> bool:
         if not self._context.is_free:
@@ -108,14 +114,16 @@ class WidthTool(DragTool):
         assert now is not None
         return now.distance - start.distance
 
-    def _set_widths(self, shape: RotoShape, grown: float, *, is_soft: bool) -> None:
-        settings = self._session.edits.before_gesture.seam(shape.name)
-        if is_soft:
-            new = replace(settings, feather_px=_bounded_width(shape.feather_px + grown))
-        else:
-            width = DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px
-            new = replace(settings, width_px=_bounded_width(width + 2 * grown))
-        self._session.seams.set({shape.name: new})
+    def _set_widths(self, grown: float, *, is_soft: bool) -> None:
+        new: dict[str, SeamSettings] = {}
+        for seam in self._seams:
+            settings = self._session.edits.before_gesture.seam(seam.name)
+            width = DEFAULT_WIDTH_PX if seam.width_px is None else seam.width_px
+            if is_soft:
+                new[seam.name] = replace(settings, feather_px=_bounded_width(seam.feather_px + grown))
+            else:
+                new[seam.name] = replace(settings, width_px=_bounded_width(width + 2 * grown))
+        self._session.seams.set(new)
 
     # --- one control point
 
