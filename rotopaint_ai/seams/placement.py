@@ -143,7 +143,7 @@ class CurvePlaces:
     def turn(self) -> Array:
         """The angle (T,) in radians by which the curve turns from each position to the next, regardless of the side."""
         angle = np.unwrap(np.arctan2(self.normal[:, 1], self.normal[:, 0]))
-        return np.abs(np.gradient(angle))
+        return cast(Array, np.abs(np.gradient(angle)))
 
     def points_at(self, offsets_D: Array) -> Array:
         """Points (T, D, 2) at these offsets along the normal of each position."""
