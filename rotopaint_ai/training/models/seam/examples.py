@@ -36,6 +36,7 @@ Array = npt.NDArray[Any]
 _SPREAD = 0.8  # standard deviation of the target around the true offset, in steps
 _WAVES = 12  # most half waves of a prediction's error along the curve
 _DAMPING = (0.2, 0.5)  # range for the damping of short waves, drawn per curve: some predictions cut corners
+_ENDS = 6.0  # deviation of the number of positions past either end, so that an end is known by its look alone
 _WANDER = 0.2  # furthest match along the curve, as a share of its length
 
 
@@ -106,9 +107,10 @@ class Examples:
         points = truth.points[row, sheet.point_rows()[spec.name]].astype(np.float64)
         if not np.isfinite(points).all():
             return None
-        places = places_along(misplace_spline(points, face, rng), face / ALONG, BEYOND)
+        places = places_along(misplace_spline(points, face, rng), face / ALONG, 3 * BEYOND)
         if places is None:
             return None
+        places = cut_ends(places, rng)
         offset, at = true_offsets(places.pairs, points, face / ACROSS)
         marks = sorted(spec.on_landmarks)
         rows = [sheet.landmark_row(spec.on_landmarks[mark]) for mark in marks]
@@ -143,6 +145,13 @@ def misplace_spline(points: Array, face: float, rng: np.random.Generator) -> Arr
     before = moved(points[:, :2] + points[:, 2:4], own - 1 / (3 * n)) - middle
     after = moved(points[:, :2] + points[:, 4:6], own + 1 / (3 * n)) - middle
     return np.concatenate([middle, before, after], axis=1)
+
+
+def cut_ends(places: CurvePlaces, rng: np.random.Generator) -> CurvePlaces:
+    """Positions of which BEYOND on average, 0 to 3 BEYOND, lie past either end, where all 3 BEYOND did."""
+    first, last = (3 * BEYOND - int(np.clip(rng.normal(BEYOND, _ENDS), 0, 3 * BEYOND)) for _ in range(2))
+    kept = slice(first, first + (len(places.at) - first - last) // 2 * 2)
+    return CurvePlaces(places.centre[kept], places.normal[kept], places.at[kept])
 
 
 def true_offsets(places: CurvePlaces, points: Array, step: float) -> tuple[Array, Array]:
