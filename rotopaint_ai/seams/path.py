@@ -64,7 +64,7 @@ def likely_offsets(strips: Sequence[StripReading], spread: float) -> list[Offset
     near = (np.exp(-0.5 * (OFFSETS / max(spread, LEAST_SPREAD)) ** 2) + ANYWHERE) ** NEAR_PLACE
     odds = [_odds(strip.logits) for strip in strips]
     emits = [(seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near for seen_at, nothing in odds]
-    posteriors = _chain_posteriors(emits, [_turn_seen(strip, nothing) for strip, (_, nothing) in zip(strips, odds)])
+    posteriors = _chain_posteriors(emits, [strip.turn for strip in strips])
     return [_offsets_of(posterior, 1 - each[1][:, 0]) for posterior, each in zip(posteriors, odds)]
 
 
@@ -78,14 +78,14 @@ def smooth_path(strip: StripReading, expected_error: float, beyond: int = 0) -> 
 
     `expected_error` in steps. The first and last `beyond` positions extend the curve.
 
-    Posterior means of a hidden Markov chain (forward-backward, Rabiner 1989): offsets change little along the curve
-    but at its corners, where a prediction that cuts the corner is off by much on a short way; they lie near the
-    prediction, and follow the pixels where the seam is visible. Where it is not, the mean of all paths is smooth.
+    Posterior means of a hidden Markov chain (forward-backward, Rabiner 1989). Offsets follow the pixels where the seam
+    is visible, and lie near the prediction. They change little along the curve, except at its corners: a prediction
+    that cuts a corner is off by much on a short way. Where the seam is invisible, the mean of all paths is taken.
     """
     seen_at, nothing = _odds(strip.logits)
     near = np.exp(-0.5 * (OFFSETS / max(1.25 * expected_error, LEAST_SPREAD)) ** 2) + 0.02
     emit = (seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near ** (NEAR / len(seen_at))
-    (posterior,) = _chain_posteriors([emit], [_turn_seen(strip, nothing)])
+    (posterior,) = _chain_posteriors([emit], [strip.turn])
     best = posterior.argmax(axis=1)
     around = np.abs(np.arange(N_OFFSETS) - best[:, None]) <= 2
     local = posterior * around
@@ -94,11 +94,6 @@ def smooth_path(strip: StripReading, expected_error: float, beyond: int = 0) -> 
     errors = (posterior * np.abs(OFFSETS - moves[:, None])).sum(axis=1)
     own = slice(beyond, len(seen_at) - beyond)
     return SeamPath(moves, nothing[:, 0], float((nothing[own] < 0.5).mean()), float(errors[own].mean()))
-
-
-def _turn_seen(strip: StripReading, nothing: Array) -> Array:
-    """The turn (S,) as far as the seam is visible there: where it is not, a path keeps the prediction's corners."""
-    return strip.turn * (1 - nothing[:, 0])
 
 
 def _odds(logits: Array) -> tuple[Array, Array]:
@@ -148,10 +143,11 @@ _BENDS = np.linspace(BEND, SHARPEST, 29)
 
 
 def _transition_kernels() -> Array:
-    """Probabilities (bends, D, D) of an offset after each offset before, for each typical change of _BENDS."""
+    """Likelihoods (bends, D, D) of an offset beside another one, for each typical change of _BENDS; the same both
+    ways."""
     change = (OFFSETS[:, None] - OFFSETS) / _BENDS[:, None, None]
     kernels = np.exp(-0.5 * change**2)
-    return np.asarray(kernels / kernels.sum(axis=1, keepdims=True) + JUMP / N_OFFSETS)
+    return np.asarray(kernels / kernels.sum(axis=1).max(axis=1)[:, None, None] + JUMP / N_OFFSETS)
 
 
 _KERNELS = _transition_kernels()

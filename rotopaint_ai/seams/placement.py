@@ -141,7 +141,8 @@ class CurvePlaces:
 
     @property
     def turn(self) -> Array:
-        """The angle (T,) in radians by which the curve turns from each position to the next, regardless of the side."""
+        """The angle (T,) in radians by which the curve turns at each position, from one to the next on average, to
+        either side."""
         angle = np.unwrap(np.arctan2(self.normal[:, 1], self.normal[:, 0]))
         return cast(Array, np.abs(np.gradient(angle)))
 

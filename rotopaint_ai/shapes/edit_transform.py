@@ -63,17 +63,25 @@ def push_points(
     """The points pushed by `offset` around `centre`, fading smoothly to zero at `radius_px` (in plate height).
 
     Tangents follow the deformation, so that the curve stays smooth. The weight is (1 - u^2)^2 for distance u over the
-    radius, circular on screen for non-square pixels.
+    radius, circular on screen for non-square pixels. Points that lie outside with their tangents stay exactly as they
+    are.
     """
     if radius_px <= 0:
         raise UsageError(f"reshape: radius {radius_px:g} px; wanted more than 0")
 
+    def distance(x: float, y: float) -> float:
+        return math.hypot((x - centre[0]) * pixel_aspect, y - centre[1]) / radius_px
+
     def push(x: float, y: float) -> tuple[float, float]:
-        u = math.hypot((x - centre[0]) * pixel_aspect, y - centre[1]) / radius_px
+        u = distance(x, y)
         weight = (1.0 - u * u) ** 2 if u < 1.0 else 0.0
         return x + offset[0] * weight, y + offset[1] * weight
 
-    return tuple(map_point(point, push) for point in points)
+    def is_reached(p: ControlPoint) -> bool:
+        ends = (0.0, 0.0), (p.in_dx, p.in_dy), (p.out_dx, p.out_dy)
+        return any(distance(p.x + dx, p.y + dy) < 1.0 for dx, dy in ends)
+
+    return tuple(map_point(point, push) if is_reached(point) else point for point in points)
 
 
 def points_bounds(points: Points, indices: Collection[int] | None = None) -> tuple[float, float, float, float] | None:

@@ -24,6 +24,7 @@ from rotopaint_ai.seams.placement import (
     look,
     place,
     places_along,
+    read_strips,
     unseen_third,
 )
 from rotopaint_ai.shapes.bezier import curve_distance, flatten
@@ -219,8 +220,18 @@ def test_ribbon_spaces_places_evenly_and_pairs_them() -> None:
     assert len(places.at) % 2 == 0
     assert np.ptp(step) < 0.05 * step.mean()
     assert np.allclose(np.linalg.norm(places.pairs.normal, axis=1), 1)
-    ends = [np.arctan2(*normal) for normal in places.normal[[0, -1]]]
-    assert places.turn.sum() == pytest.approx(abs(ends[1] - ends[0]), rel=0.1)
+
+
+def test_a_curve_turns_at_its_corner_alone() -> None:
+    """A right angle whose normals point to the left, so that their angle goes from 180 to -90 degrees there."""
+    angle = np.array([[0.0, 0, 0, 0, 0, 20], [0.0, 60, 0, -20, 20, 0], [60.0, 60, -20, 0, 0, 0]])
+    places = places_along(angle, 2.0)
+    assert places is not None
+    assert places.turn.sum() == pytest.approx(np.pi / 2, rel=0.1)
+    assert places.turn[np.linalg.norm(places.centre - (0, 60), axis=1) > 25].max() < 0.01
+    (strip,) = read_strips([places], seen(shaded()), 1.0, Sees(at_line))
+    assert strip.turn == pytest.approx(places.pairs.turn)
+    assert strip.turn.max() > 0.1
     assert len(places.pairs.at) == len(places.at) // 2
 
 

@@ -50,6 +50,8 @@ def test_unknown_and_taken_names_are_reported() -> None:
 
 
 def test_reshape_fades_with_distance() -> None:
+    far = tuple(ControlPoint(p.x + 30.3, p.y + 40.1, -0.1, 0.3, 0.1, -0.3) for p in square(0, 0))  # (x + dx) - x != dx
+    assert edit_transform.push_points(far, (0.0, 0.0), (4.0, 0.0), 12.0) == far
     points = edit_transform.push_points(square(0, 0), (0.0, 0.0), (4.0, 0.0), 12.0)
     assert points[0][:2] == pytest.approx((4.0, 0.0))
     weight = (1 - (10 / 12) ** 2) ** 2

@@ -226,14 +226,19 @@ def test_the_brush_pushes_every_selected_shape_that_it_reaches(
 ) -> None:
     """The brush's radius is 60 screen pixels, 6 of the plate: from (28, 12) it reaches two of the eye's points."""
     canvas.tool = "reshape"
-    session.select("seam", also=("eye",))
+    add_seam(session, "far", 40.3, width_px=4.0)
+    session.select("seam", also=("eye", "far"))
     drag(qtbot, canvas, (28, 12), (28, 13), (28, 14))
     moved = [(20, 8), (28, 8 + 2 * (1 - (4 / 6) ** 2) ** 2), (24, 14 + 2 * (1 - 20 / 36) ** 2)]
     assert (places(session), places(session, "eye")) == (SEAM, Near(moved))
-    assert human_frames(session) == {"seam": [], "eye": [1001]}  # what the brush does not reach gets no key
+    assert human_frames(session) == {"seam": [], "eye": [1001], "far": []}  # what it does not reach gets no key
     drag(qtbot, canvas, (28, 17), (28, 18), (28, 19))
-    assert human_frames(session) == {"seam": [1001], "eye": [1001]}
-    assert session.edits.labels == ("reshape", "reshape")
+    assert human_frames(session) == {"seam": [1001], "eye": [1001], "far": []}
+    assert session.edits.labels == ("add", "reshape", "reshape")
+    session.select("seam", also=("eye",))
+    session.lock("seam", True)
+    drag(qtbot, canvas, (28, 7), (28, 6), (28, 5))  # the others are pushed although the last one is locked
+    assert places(session, "eye")[1][1] < 8
 
 
 def test_all_selected_seams_take_the_width_of_a_drag(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
@@ -245,7 +250,20 @@ def test_all_selected_seams_take_the_width_of_a_drag(qtbot: QtBot, canvas: Canva
     assert [session.document.shape(name).width_px for name in ("seam", "other", "eye")] == [10, 14, None]
     drag(qtbot, canvas, (20, 20), (20, 21), (20, 22), held=SHIFT)
     assert [session.document.shape(name).feather_px for name in ("seam", "other", "eye")] == [2, 2, 0]
-    assert [session.edits.undo(), session.edits.undo(), session.edits.undo()] == ["seam width", "seam width", "add"]
+    session.select("eye", also=("seam", "other"))
+    drag(qtbot, canvas, (50, 30), (50, 31), (50, 29))  # away from all curves: 1 px closer to the seam drawn first
+    assert [session.document.shape(name).width_px for name in ("seam", "other")] == [8, 12]
+    assert [session.edits.undo() for _ in range(4)] == ["seam width", "seam width", "seam width", "add"]
+
+
+def test_a_press_on_a_closed_curve_drags_no_width(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
+    said: list[str] = []
+    session.message_sent.append(said.append)
+    canvas.tool = "width"
+    session.select("seam", also=("eye",))
+    drag(qtbot, canvas, (24.5, 8), (24.5, 6), (24.5, 4))
+    assert said[-1] == "Drag a point to where its feather ends"
+    assert not session.edits.can_undo
 
 
 def test_handles_and_new_points_belong_to_the_selected_shape_under_the_mouse(
@@ -255,20 +273,41 @@ def test_handles_and_new_points_belong_to_the_selected_shape_under_the_mouse(
     add_seam(session, "other", 40.0, width_px=8.0)
     canvas.tool = "width"
     session.select("seam", also=("other",))
+    qtbot.mouseMove(canvas, spot(canvas, (30, 36)))
+    assert canvas.cursor().shape() == Qt.CursorShape.SizeAllCursor
     drag(qtbot, canvas, (30, 36), (30, 35), (30, 34))
     assert session.seams.of("seam").profile is None
     assert session.seams.of("other").profile == ((1, 1), (1.5, 1), (1, 1))
+    assert session.selection.shape == "other"  # so that Seam shows what is dragged
+    session.select("seam", also=("other",))
     canvas.tool = "points"
     qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, (20, 40)))
     assert (len(places(session)), len(places(session, "other"))) == (3, 4)
     assert session.selection == Selection("other", {"other": frozenset({1})}, frozenset({"seam"}))
 
 
+def test_of_two_curves_or_handles_in_reach_the_nearer_one_is_taken(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
+    """The other seam is 0.6 plate pixels, 6 of the screen, below."""
+    add_seam(session, "other", 20.6, width_px=4.0)
+    session.select("seam", also=("other",))
+    canvas.tool = "points"
+    qtbot.mouseClick(canvas, LEFT, NONE, spot(canvas, (20, 20.6)))
+    assert (len(places(session)), len(places(session, "other"))) == (3, 4)
+    session.edits.undo()
+    session.select("seam", also=("other",))
+    canvas.tool = "width"
+    drag(qtbot, canvas, (30, 18.6), (30, 18), (30, 17.6))
+    assert session.seams.of("seam").profile is None
+    assert session.seams.of("other").profile == ((1, 1), (1.5, 1), (1, 1))
+
+
 def add_seam(session: ShotSession, name: str, y: float, width_px: float) -> None:
-    """Another seam, as long as `seam` and straight."""
+    """Another seam, as long as `seam`; its tangents are no whole numbers."""
     document = session.document
     assert document is not None
-    row = tuple(ControlPoint(x, y, -5.0 * (x > 10), 0, 5.0 * (x < 50), 0) for x in (10, 30, 50))
+    row = tuple(ControlPoint(x, y, -5.3 * (x > 10), 0, 5.3 * (x < 50), 0) for x in (10, 30, 50))
     shape = replace(document.shape("seam"), name=name, keys={1001: Key(row)}, width_px=width_px)
     session.edits.push("add", replace(session.state, document=replace(document, shapes=(*document.shapes, shape))))
 

@@ -1,9 +1,9 @@
-"""Handles at each control point of the selected shape: both sides of a seam's width, the feather of a closed shape."""
+"""Handles at each control point of the selected shapes: both sides of a seam's width, the feather of a closed shape."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,8 +21,9 @@ _INK = QColor("#ffffff")
 
 @dataclass(frozen=True, slots=True)
 class EdgeHandle:
-    """A handle: its control point, the value that it drags, and its position."""
+    """A handle: its shape and control point, the value that it drags, and its position on the screen."""
 
+    shape: RotoShape
     index: int
     edge: Edge
     place: QPointF
@@ -33,19 +34,20 @@ def edge_handles(shape: RotoShape, frame: float, view: ViewTransform) -> Iterato
     points = shape.at(frame)
     if shape.closed:
         line = feather_line(points, shape.feather_at(frame)) if shape.has_feather_line else points
-        yield from (EdgeHandle(k, "feather", view.to_screen(p.x, p.y)) for k, p in enumerate(line))
+        yield from (EdgeHandle(shape, k, "feather", view.to_screen(p.x, p.y)) for k, p in enumerate(line))
         return
     for k, (point, row) in enumerate(zip(points, widths_of(shape, frame))):
         dx, dy = left_normal(points, k)
         for edge, reach, sign in (("left", row.left_px, 1), ("right", row.right_px, -1)):
             away = sign * max(reach, LEAST_PX / view.zoom)
             place = view.to_screen(point.x + dx * away, point.y + dy * away)
-            yield EdgeHandle(k, "left" if edge == "left" else "right", place)
+            yield EdgeHandle(shape, k, "left" if edge == "left" else "right", place)
 
 
-def edge_handle_at(shape: RotoShape, frame: float, mouse: MouseEvent) -> EdgeHandle | None:
-    """The nearest handle within reach of the mouse; None elsewhere."""
-    near = [(distance(each.place, mouse.point), each) for each in edge_handles(shape, frame, mouse.view)]
+def edge_handle_at(shapes: Iterable[RotoShape], frame: float, mouse: MouseEvent) -> EdgeHandle | None:
+    """The nearest handle within reach of the mouse, of two at one place that of the first shape; None elsewhere."""
+    handles = [each for shape in shapes for each in edge_handles(shape, frame, mouse.view)]
+    near = [(distance(each.place, mouse.point), each) for each in handles]
     gap, handle = min(near, key=lambda each: each[0], default=(REACH_PX, None))
     return handle if gap < REACH_PX else None
 

@@ -109,6 +109,12 @@ class EditContext:
         return tuple(shape for shape in self.free_shapes if shape.name in names)
 
     @property
+    def last_selected_first(self) -> list[RotoShape]:
+        """The same, those without keys left out, the shape that was selected last first."""
+        shapes = [shape for shape in self.chosen_shapes if shape.keys]
+        return sorted(shapes, key=lambda shape: shape.name != self.session.selection.shape)
+
+    @property
     def layer(self) -> Layer | None:
         """The selected layer, if a whole layer is selected."""
         document, name = self.session.document, self.session.selection.layer

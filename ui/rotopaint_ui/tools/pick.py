@@ -32,7 +32,7 @@ def point_grip_at(context: EditContext, mouse: MouseEvent) -> Grip | None:
     """
     best, reach = None, REACH_PX
     selection, frame = context.session.selection, context.session.frame
-    for shape in by_last(context):
+    for shape in context.last_selected_first:
         chosen = selection.points_of(shape.name)
         for index, p in enumerate(shape.at(frame)):
             for handle, x, y in _handles_of(p, has_tangents=index in chosen):
@@ -40,11 +40,6 @@ def point_grip_at(context: EditContext, mouse: MouseEvent) -> Grip | None:
                 if gap < reach:
                     best, reach = Grip(shape.name, index, handle), gap
     return best
-
-
-def by_last(context: EditContext) -> list[RotoShape]:
-    """The selected shapes that may be changed, the one that was selected last first."""
-    return sorted(context.chosen_shapes, key=lambda shape: shape.name != context.session.selection.shape)
 
 
 def shape_at(context: EditContext, mouse: MouseEvent, *, is_locked: bool = False) -> str | None:
@@ -69,7 +64,7 @@ def shape_at(context: EditContext, mouse: MouseEvent, *, is_locked: bool = False
 def curve_at(context: EditContext, mouse: MouseEvent) -> tuple[RotoShape, CurveLocation] | None:
     """The nearest selected shape whose curve is under the mouse, and the position on it; None elsewhere."""
     best, reach = None, REACH_PX
-    for shape in by_last(context):
+    for shape in context.last_selected_first:
         found = find_nearest(shape.at(context.session.frame), shape.closed, *mouse.plate)
         if found is not None and (gap := mouse.gap(found.x, found.y)) < reach:
             best, reach = (shape, found), gap

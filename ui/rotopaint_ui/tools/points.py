@@ -36,7 +36,7 @@ class PointsTool:
         elif grip is None and not mouse.shift and curve_at(self._context, mouse) is not None:
             add_point_under(self._context, mouse)
         else:
-            if self._context.shape is None and shape_at(self._context, mouse) is None:
+            if not self._context.chosen_shapes and shape_at(self._context, mouse) is None:
                 self._context.session.say("Select a shape, then click its curve where the point should come")
             self._select.press(mouse)
         self._hover = None

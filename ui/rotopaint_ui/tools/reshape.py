@@ -26,7 +26,6 @@ class ReshapeTool(DragTool):
         self.radius = 60.0  # initial radius in screen pixels, at any zoom
         self._hover: QPointF | None = None
         self._sizing: float | None = None
-        self._reached: list[str] = []  # shapes under the brush when the push began
 
     @property
     def is_busy(self) -> bool:
@@ -60,10 +59,12 @@ class ReshapeTool(DragTool):
             if not self._context.is_free:
                 self._path = None
                 return
-            frame, shapes = self._session.frame, self._context.chosen_shapes
-            self._reached = [shape.name for shape in shapes if self._pushed(points := shape.at(frame)) != points]
             self._session.edits.begin("reshape")
-        self._context.preview_shapes(dict.fromkeys(self._reached, self._pushed))
+        document, frame = self._session.edits.before_gesture.document, self._session.frame
+        assert document is not None
+        before = {shape.name: document.shape(shape.name).at(frame) for shape in self._context.chosen_shapes}
+        reached = [name for name, points in before.items() if self._pushed(points) != points]
+        self._context.preview_shapes(dict.fromkeys(reached, self._pushed))
 
     def _let_go(self) -> None:
         super()._let_go()

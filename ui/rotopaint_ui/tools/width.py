@@ -19,38 +19,41 @@ from rotopaint_ui.tools.base import MouseEvent
 from rotopaint_ui.tools.drag_path import DragPath, DragTool
 from rotopaint_ui.tools.edge_handles import Edge, EdgeHandle, edge_handle_at, left_normal, paint_edges
 from rotopaint_ui.tools.edit_context import EditContext
-from rotopaint_ui.tools.pick import by_last, shape_at
+from rotopaint_ui.tools.pick import shape_at
 
 
 class WidthTool(DragTool):
     """A drag away from a seam widens it, towards it narrows it; Shift drags its feather, Ctrl by a tenth.
 
     The width changes by twice the mouse's distance, because the matte grows on both sides. All selected seams change by
-    the same. A handle beside a control point drags the width there on its side (Shift: on both sides); the profile
-    holds on all frames. On a closed shape a handle is dragged to where the feather ends. Several selected points change
-    together.
+    the same amount. A handle beside a control point drags the width there on its side (Shift: on both sides); the
+    profile holds on all frames. On a closed shape a handle is dragged to where the feather ends. Several selected
+    points of the shape change together.
     """
 
     def __init__(self, context: EditContext) -> None:
         super().__init__(context)
         self._shape: RotoShape | None = None
-        self._seams: tuple[RotoShape, ...] = ()  # all selected ones, where no handle was grabbed
+        self._seams: list[RotoShape] = []  # all selected ones
         self._handle: EdgeHandle | None = None
 
     def press(self, mouse: MouseEvent) -> None:
         """Grab a handle of a selected shape, else the seams that are selected or under the mouse."""
-        shape, self._handle = self._handle_at(mouse)
-        if self._handle is None:
-            name = shape_at(self._context, mouse)
-            if name is not None:
-                self._session.select(name)
-            shape = self._context.shape
+        self._handle, under = self._handle_at(mouse), shape_at(self._context, mouse)
+        if self._handle is not None:
+            self._session.set_selection(self._session.selection.with_shape(self._handle.shape.name))
+        elif under is not None:
+            self._session.select(under)
+        shapes = self._context.last_selected_first
+        self._seams = [shape for shape in shapes if not shape.closed]
+        grabbed = shapes if self._handle is not None or under is not None else self._seams
+        shape = next(iter(grabbed), None)
         if shape is None or (shape.closed and self._handle is None):
-            kind = "Select a seam, then drag its width" if shape is None else "Drag a point to where its feather ends"
-            self._session.say(kind)
+            self._session.say(
+                "Drag a point to where its feather ends" if shapes else "Select a seam, then drag its width"
+            )
             return
         self._shape, self._path = shape, DragPath(mouse, has_axis=False)
-        self._seams = tuple(each for each in self._context.chosen_shapes if not each.closed)
 
     def drag(self, mouse: MouseEvent) -> None:
         """Change the width, or the feather."""
@@ -75,24 +78,19 @@ class WidthTool(DragTool):
 
     def cursor(self, mouse: MouseEvent) -> Qt.CursorShape:
         """A cross over handles; two arrows where a drag would change a width."""
-        if self._handle_at(mouse)[1] is not None:
+        if self._handle_at(mouse) is not None:
             return Qt.CursorShape.SizeAllCursor
-        shape = self._context.shape
-        drags = (shape is not None and not shape.closed) or shape_at(self._context, mouse) is not None
+        seams = [shape for shape in self._context.last_selected_first if not shape.closed]
+        drags = seams or shape_at(self._context, mouse) is not None
         return Qt.CursorShape.SplitVCursor if drags else Qt.CursorShape.ArrowCursor
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """Draw the edges of the selected shapes and of their feathers, with their handles."""
-        for shape in reversed(by_last(self._context)):
-            if shape.keys:
-                paint_edges(painter, shape, self._session.frame, view)
+        for shape in reversed(self._context.last_selected_first):
+            paint_edges(painter, shape, self._session.frame, view)
 
-    def _handle_at(self, mouse: MouseEvent) -> tuple[RotoShape | None, EdgeHandle | None]:
-        """The handle under the mouse and its shape, that of the last selected shape before others."""
-        for shape in by_last(self._context):
-            if shape.keys and (found := edge_handle_at(shape, self._session.frame, mouse)) is not None:
-                return shape, found
-        return None, None
+    def _handle_at(self, mouse: MouseEvent) -> EdgeHandle | None:
+        return edge_handle_at(self._context.last_selected_first, self._session.frame, mouse)
 
     def _begin_width(self) -> bool:
         if not self._context.is_free:
@@ -118,10 +116,10 @@ class WidthTool(DragTool):
         new: dict[str, SeamSettings] = {}
         for seam in self._seams:
             settings = self._session.edits.before_gesture.seam(seam.name)
-            width = DEFAULT_WIDTH_PX if seam.width_px is None else seam.width_px
             if is_soft:
                 new[seam.name] = replace(settings, feather_px=_bounded_width(seam.feather_px + grown))
             else:
+                width = DEFAULT_WIDTH_PX if seam.width_px is None else seam.width_px
                 new[seam.name] = replace(settings, width_px=_bounded_width(width + 2 * grown))
         self._session.seams.set(new)
 

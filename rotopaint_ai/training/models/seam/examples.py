@@ -36,7 +36,7 @@ Array = npt.NDArray[Any]
 _SPREAD = 0.8  # standard deviation of the target around the true offset, in steps
 _WAVES = 12  # most half waves of a prediction's error along the curve
 _DAMPING = (0.2, 0.5)  # range for the damping of short waves, drawn per curve: some predictions cut corners
-_ENDS = 6.0  # deviation of the number of positions past either end, so that an end is known by its look alone
+_PAST, _PAST_SPREAD = 3 * BEYOND, 6.0  # most positions past either end, and the deviation of their number
 _WANDER = 0.2  # furthest match along the curve, as a share of its length
 
 
@@ -107,10 +107,9 @@ class Examples:
         points = truth.points[row, sheet.point_rows()[spec.name]].astype(np.float64)
         if not np.isfinite(points).all():
             return None
-        places = places_along(misplace_spline(points, face, rng), face / ALONG, 3 * BEYOND)
+        places = places_past_ends(misplace_spline(points, face, rng), face / ALONG, rng)
         if places is None:
             return None
-        places = cut_ends(places, rng)
         offset, at = true_offsets(places.pairs, points, face / ACROSS)
         marks = sorted(spec.on_landmarks)
         rows = [sheet.landmark_row(spec.on_landmarks[mark]) for mark in marks]
@@ -147,10 +146,16 @@ def misplace_spline(points: Array, face: float, rng: np.random.Generator) -> Arr
     return np.concatenate([middle, before, after], axis=1)
 
 
-def cut_ends(places: CurvePlaces, rng: np.random.Generator) -> CurvePlaces:
-    """Positions of which BEYOND on average, 0 to 3 BEYOND, lie past either end, where all 3 BEYOND did."""
-    first, last = (3 * BEYOND - int(np.clip(rng.normal(BEYOND, _ENDS), 0, 3 * BEYOND)) for _ in range(2))
-    kept = slice(first, first + (len(places.at) - first - last) // 2 * 2)
+def places_past_ends(points: Array, spacing: float, rng: np.random.Generator) -> CurvePlaces | None:
+    """Positions along a curve (P, 6), extended past either end by a random number of them, 0 to _PAST.
+
+    Their mean is the number at run time, BEYOND. Nothing but the picture tells the network then where a seam ends.
+    """
+    places = places_along(points, spacing, _PAST)
+    if places is None:
+        return None
+    first, last = np.clip(rng.normal(BEYOND, _PAST_SPREAD, 2), 0, _PAST).astype(int)
+    kept = slice(_PAST - first, len(places.at) - _PAST + last - (first + last) % 2)
     return CurvePlaces(places.centre[kept], places.normal[kept], places.at[kept])
 
 

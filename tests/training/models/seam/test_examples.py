@@ -15,7 +15,13 @@ from rotopaint_ai.seams.path import N_OFFSETS
 from rotopaint_ai.seams.placement import ACROSS, ALONG, BEYOND, move_places, places_along
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.training.data.dataset import read_dataset, write_dataset
-from rotopaint_ai.training.models.seam.examples import Examples, cut_ends, misplace_spline, pad_examples, true_offsets
+from rotopaint_ai.training.models.seam.examples import (
+    Examples,
+    misplace_spline,
+    pad_examples,
+    places_past_ends,
+    true_offsets,
+)
 from rotopaint_ai.training.pack.network import TrainOptions, train_network
 
 from ...conftest import SHEET, write_faces
@@ -47,18 +53,21 @@ def test_offsets_of_a_parallel_curve() -> None:
     assert np.allclose(offset[2:-2], -6.0, atol=1e-6)
 
 
-def test_the_number_of_positions_past_an_end_says_nothing_about_it() -> None:
-    every = places_along(CURVE, 2.0, 3 * BEYOND)
-    assert every is not None
+def test_the_number_of_positions_past_an_end_says_nothing_about_it(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     past = []
     for _ in range(200):
-        places = cut_ends(every, rng)
+        places = places_past_ends(CURVE, 2.0, rng)
+        assert places is not None
         assert len(places.at) % 2 == 0
         past.append([(places.at < 0).sum(), (places.at > 2).sum()])
     assert np.min(past) == 0
     assert np.max(past) == 3 * BEYOND
     assert np.mean(past, axis=0) == pytest.approx([BEYOND, BEYOND], abs=1.0)
+    examples = Examples.of(read_dataset(write_faces(tmp_path / "d", n=1)))
+    made = [examples.make(0, rng, augment=False) for _ in range(20)]
+    hidden = {int(np.isnan(item.offset).sum()) for item in made if item is not None}
+    assert len(hidden) > 5  # the seam itself is visible all along
 
 
 def test_examples_label_the_seam_and_unknown_places(tmp_path: Path) -> None:
