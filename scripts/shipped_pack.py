@@ -73,7 +73,7 @@ _FIRST = ("optimiser=adamw", "learning_rate=0.003")
 _NEXT = ("optimiser=adamw", "learning_rate=0.002", "small_share=0.4")
 LANDMARKS = (Training(6195, 1, _FIRST), Training(7200, 4, _NEXT), Training(6197, 6, (*_NEXT, "prior=true")))
 SEAM_FACES = Faces(130, 160000, 1.3, size=512, looks=2)
-SEAM_STEPS = 5185
+SEAM_STEPS = 4500
 LOOKS = (
     Looks(44, 30000),
     Looks(26, 31000),
