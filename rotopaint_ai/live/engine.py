@@ -191,7 +191,7 @@ class LiveEngine:
         seams = filled.seams
         height, width = seams.matte.shape
         pixels = np.rint(_display(filled.after, request["look"]) * 255).astype(np.uint8)
-        matte = np.rint(np.clip(seams.matte, 0, 1) * 255).astype(np.uint8)
+        matte = np.ceil(np.clip(seams.matte, 0, 1) * 255).astype(np.uint8)  # 0 where nothing is painted, and only there
         return {
             "frame": frame.number,
             "region": [seams.x, seams.y, width, height],
