@@ -31,7 +31,7 @@ from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 SEAMS = ("seam_bridge", "seam_left", "seam_right")
 FRAMES = range(1001, 1025)
 _PLATES = tuple(f"plate.{frame}.exr" for frame in range(1001, 1005))
-LOWER_PX, UPPER_PX, CURVE_PX = 16.0, 15.0, 4.0  # by the shot: 11.7, 11.7 and 3.1, of the one on the silhouette
+LOWER_PX, UPPER_PX, CURVE_PX = 16.0, 14.0, 4.0  # by the shot: 11.7, 11.7 and 3.1, of the one on the silhouette
 
 
 def job(out: Path) -> RunJob:

@@ -220,6 +220,7 @@ def test_ribbon_spaces_places_evenly_and_pairs_them() -> None:
     assert len(places.at) % 2 == 0
     assert np.ptp(step) < 0.05 * step.mean()
     assert np.allclose(np.linalg.norm(places.pairs.normal, axis=1), 1)
+    assert len(places.pairs.at) == len(places.at) // 2
 
 
 def test_a_curve_turns_at_its_corner_alone() -> None:
@@ -232,7 +233,6 @@ def test_a_curve_turns_at_its_corner_alone() -> None:
     (strip,) = read_strips([places], seen(shaded()), 1.0, Sees(at_line))
     assert strip.turn == pytest.approx(places.pairs.turn)
     assert strip.turn.max() > 0.1
-    assert len(places.pairs.at) == len(places.at) // 2
 
 
 def test_a_large_plate_is_looked_at_in_half() -> None:

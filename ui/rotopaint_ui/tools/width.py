@@ -34,7 +34,7 @@ class WidthTool(DragTool):
     def __init__(self, context: EditContext) -> None:
         super().__init__(context)
         self._shape: RotoShape | None = None
-        self._seams: list[RotoShape] = []  # all selected ones
+        self._seams: list[RotoShape] = []  # all selected ones, as they were at the press
         self._handle: EdgeHandle | None = None
 
     def press(self, mouse: MouseEvent) -> None:
@@ -45,9 +45,9 @@ class WidthTool(DragTool):
         elif under is not None:
             self._session.select(under)
         shapes = self._context.last_selected_first
-        self._seams = [shape for shape in shapes if not shape.closed]
-        grabbed = shapes if self._handle is not None or under is not None else self._seams
-        shape = next(iter(grabbed), None)
+        self._seams = self._selected_seams
+        pressed = shapes if self._handle is not None or under is not None else self._seams
+        shape = next(iter(pressed), None)
         if shape is None or (shape.closed and self._handle is None):
             self._session.say(
                 "Drag a point to where its feather ends" if shapes else "Select a seam, then drag its width"
@@ -80,14 +80,17 @@ class WidthTool(DragTool):
         """A cross over handles; two arrows where a drag would change a width."""
         if self._handle_at(mouse) is not None:
             return Qt.CursorShape.SizeAllCursor
-        seams = [shape for shape in self._context.last_selected_first if not shape.closed]
-        drags = seams or shape_at(self._context, mouse) is not None
+        drags = self._selected_seams or shape_at(self._context, mouse) is not None
         return Qt.CursorShape.SplitVCursor if drags else Qt.CursorShape.ArrowCursor
 
     def paint(self, painter: QPainter, view: ViewTransform) -> None:
         """Draw the edges of the selected shapes and of their feathers, with their handles."""
         for shape in reversed(self._context.last_selected_first):
             paint_edges(painter, shape, self._session.frame, view)
+
+    @property
+    def _selected_seams(self) -> list[RotoShape]:
+        return [shape for shape in self._context.last_selected_first if not shape.closed]
 
     def _handle_at(self, mouse: MouseEvent) -> EdgeHandle | None:
         return edge_handle_at(self._context.last_selected_first, self._session.frame, mouse)
