@@ -14,6 +14,7 @@ from rotopaint_ai.project.state import SeamSettings
 from rotopaint_ai.shapes.rasterise import matte
 from rotopaint_ai.shapes.roto import ControlPoint
 from rotopaint_ui.panel.panel import Panel
+from rotopaint_ui.session.selection import Selection
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.edge_handles import left_normal
 from rotopaint_ui.viewer.canvas import Canvas
@@ -70,6 +71,48 @@ def test_selected_points_change_together_and_ctrl_goes_a_tenth(
     move(qtbot, canvas, (50, 8), CTRL)
     qtbot.mouseRelease(canvas, Qt.MouseButton.LeftButton, CTRL, spot(canvas, (50, 8)))
     assert rows(session)[2] == pytest.approx((3, 2))
+
+
+def test_selected_points_of_several_shapes_of_one_kind_change_together(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession
+) -> None:
+    document = make_document()
+    seam, eye = document.shape("seam"), document.shape("eye")
+    lower = replace(seam, name="lower", width_px=6.0)
+    flat = replace(seam, name="flat", width_px=0.0)
+    lid = replace(eye, name="lid")
+    shapes = [
+        each.with_keys({f: replace(k, points=tuple(p._replace(y=p.y + 14) for p in k.points)) for f, k in keys})
+        for each in (lower, flat, lid)
+        for keys in [each.keys.items()]
+    ]
+    session.edits.push("shapes", replace(session.state, document=replace(document, shapes=(seam, eye, *shapes))))
+    canvas.tool = "width"
+    both = {name: frozenset({0, 1}) for name in ("seam", "lower", "flat", "eye", "lid")}
+    session.set_selection(Selection("seam").with_points(both))
+
+    def widths(name: str) -> list[tuple[float, float]]:
+        assert session.document is not None
+        return [(row.left_px, row.right_px) for row in session.document.shape(name).widths_at(1001)]
+
+    drag(qtbot, canvas, (10, 22), (10, 23), (10, 24))
+    assert widths("seam") == Near([(2, 4), (2, 4), (2, 2)])
+    assert widths("lower") == Near([(3, 5), (3, 5), (3, 3)])
+    assert session.state.seams.keys() == {"seam", "lower"}  # a seam 0 px wide has no shares
+    drag(qtbot, canvas, (50, 18), (50, 17), (50, 16))  # a point that is not selected changes alone
+    assert [widths("seam")[2], widths("lower")[2]] == Near([(4, 2), (3, 3)])
+    assert [session.edits.undo(), session.edits.undo()] == ["width profile", "width profile"]
+    assert session.state.seams == {}
+    drag(qtbot, canvas, (20, 8), (18, 7), (16, 6))
+    assert session.document is not None
+    lines = {name: session.document.shape(name).feather_at(1001) for name in ("eye", "lid")}
+    out = (4**2 + 2**2) ** 0.5
+    assert [(row.x, row.y) for row in lines["eye"]] == [(row.x, row.y) for row in lines["lid"]]
+    assert 0 < (lines["eye"][0].x ** 2 + lines["eye"][0].y ** 2) ** 0.5 <= out
+    assert lines["eye"][1] != lines["eye"][2]
+    assert session.edits.undo() == "feather points"
+    assert session.document is not None
+    assert not any(session.document.shape(name).has_feather_line for name in ("eye", "lid"))
 
 
 def test_a_profile_outlives_a_run_a_point_more_and_the_project(qtbot: QtBot, shot: Panel) -> None:

@@ -27,14 +27,14 @@ class WidthTool(DragTool):
 
     The width changes by twice the mouse's distance, because the matte grows on both sides. All selected seams change by
     the same amount. A handle beside a control point drags the width there on its side (Shift: on both sides); the
-    profile holds on all frames. On a closed shape a handle is dragged to where the feather ends. Several selected
-    points of the shape change together.
+    profile holds on all frames. On a closed shape a handle is dragged to where the feather ends. The selected points of
+    all selected seams, or of all closed shapes, change together.
     """
 
     def __init__(self, context: EditContext) -> None:
         super().__init__(context)
         self._shape: RotoShape | None = None
-        self._seams: list[RotoShape] = []  # all selected ones, as they were at the press
+        self._shapes: list[RotoShape] = []  # all selected ones, as they were at the press
         self._handle: EdgeHandle | None = None
 
     def press(self, mouse: MouseEvent) -> None:
@@ -44,9 +44,8 @@ class WidthTool(DragTool):
             self._session.set_selection(self._session.selection.with_shape(self._handle.shape.name))
         elif under is not None:
             self._session.select(under)
-        shapes = self._context.last_selected_first
-        self._seams = self._selected_seams
-        pressed = shapes if self._handle is not None or under is not None else self._seams
+        shapes = self._shapes = self._context.last_selected_first
+        pressed = shapes if self._handle is not None or under is not None else self._selected_seams
         shape = next(iter(pressed), None)
         if shape is None or (shape.closed and self._handle is None):
             self._session.say(
@@ -68,9 +67,9 @@ class WidthTool(DragTool):
         if self._handle is None:
             self._set_widths(self._grown(self._shape, self._path), is_soft=mouse.shift)
         elif self._handle.edge == "feather":
-            self._pull_feathers(self._shape, self._handle.index, self._path.offset)
+            self._pull_feathers(self._handle, self._path.offset)
         else:
-            self._set_profile(self._shape, self._handle, self._path.offset, is_both=mouse.shift)
+            self._set_profiles(self._handle, self._path.offset, is_both=mouse.shift)
 
     def _let_go(self) -> None:
         super()._let_go()
@@ -117,7 +116,7 @@ class WidthTool(DragTool):
 
     def _set_widths(self, grown: float, *, is_soft: bool) -> None:
         new: dict[str, SeamSettings] = {}
-        for seam in self._seams:
+        for seam in [shape for shape in self._shapes if not shape.closed]:
             settings = self._session.edits.before_gesture.seam(seam.name)
             if is_soft:
                 new[seam.name] = replace(settings, feather_px=_bounded_width(seam.feather_px + grown))
@@ -126,42 +125,51 @@ class WidthTool(DragTool):
                 new[seam.name] = replace(settings, width_px=_bounded_width(width + 2 * grown))
         self._session.seams.set(new)
 
-    # --- one control point
+    # --- control points
 
-    def _with_others(self, shape: RotoShape, index: int) -> frozenset[int]:
-        """The selected points of the shape if this point is one of them, else only this point."""
-        chosen = self._session.selection.points_of(shape.name)
-        return chosen if index in chosen else frozenset({index})
+    def _with_others(self, handle: EdgeHandle) -> list[tuple[RotoShape, frozenset[int]]]:
+        """The selected points of all selected shapes of the handle's kind if its point is one of them, else that point
+        alone."""
+        chosen, own = self._context.selected_points, handle.shape
+        if handle.index not in chosen.get(own.name, ()):
+            return [(own, frozenset({handle.index}))]
+        return [(each, chosen[each.name]) for each in self._shapes if each.closed == own.closed and each.name in chosen]
 
-    def _set_profile(self, shape: RotoShape, handle: EdgeHandle, offset: tuple[float, float], *, is_both: bool) -> None:
-        frame, half = self._session.frame, (DEFAULT_WIDTH_PX if shape.width_px is None else shape.width_px) / 2
-        if half <= 0:
+    def _set_profiles(self, handle: EdgeHandle, offset: tuple[float, float], *, is_both: bool) -> None:
+        if _half_width(handle.shape) <= 0:
             self._session.say("The seam is 0 px wide: drag its curve first, then its handles")
             return
-        dx, dy = left_normal(shape.at(frame), handle.index)
+        dx, dy = left_normal(handle.shape.at(self._session.frame), handle.index)
         away = (dx * offset[0] + dy * offset[1]) * (1 if handle.edge == "left" else -1)
         sides: set[Edge] = {"left", "right"} if is_both else {handle.edge}
-        chosen = self._with_others(shape, handle.index)
-        profile: WidthProfile = tuple(
-            _profile_row((row.left_px, row.right_px), away if k in chosen else 0.0, sides, half)
-            for k, row in enumerate(widths_of(shape, frame))
-        )
-        settings = self._session.edits.before_gesture.seam(shape.name)
-        self._session.seams.set({shape.name: replace(settings, profile=profile)})
+        new: dict[str, SeamSettings] = {}
+        for seam, chosen in self._with_others(handle):
+            if (half := _half_width(seam)) > 0:
+                profile: WidthProfile = tuple(
+                    _profile_row((row.left_px, row.right_px), away if k in chosen else 0.0, sides, half)
+                    for k, row in enumerate(widths_of(seam, self._session.frame))
+                )
+                new[seam.name] = replace(self._session.edits.before_gesture.seam(seam.name), profile=profile)
+        self._session.seams.set(new)
 
-    def _pull_feathers(self, shape: RotoShape, index: int, offset: tuple[float, float]) -> None:
+    def _pull_feathers(self, handle: EdgeHandle, offset: tuple[float, float]) -> None:
         """Move the feather of one point to the mouse; other selected points get the same distance, perpendicular to the
         edge."""
         before, frame = self._session.edits.before_gesture, self._session.frame
-        points, chosen = shape.at(frame), self._with_others(shape, index)
-        offsets: Offsets = {index: offset}
-        if len(chosen) > 1:
-            nx, ny = outward_offset(points, index, 1.0)
-            away = nx * offset[0] + ny * offset[1]
-            offsets = {k: outward_offset(points, k, away) for k in chosen}
-        assert before.document is not None
-        new = pull_feather(before.document, shape.name, self._context.reached_frames(shape), offsets)
-        self._session.edits.preview(replace(before, document=new))
+        document, others = before.document, self._with_others(handle)
+        assert document is not None
+        nx, ny = outward_offset(handle.shape.at(frame), handle.index, 1.0)
+        away = nx * offset[0] + ny * offset[1]
+        is_alone = sum(len(chosen) for _, chosen in others) == 1
+        for shape, chosen in others:
+            points = shape.at(frame)
+            offsets: Offsets = {k: offset if is_alone else outward_offset(points, k, away) for k in chosen}
+            document = pull_feather(document, shape.name, self._context.reached_frames(shape), offsets)
+        self._session.edits.preview(replace(before, document=document))
+
+
+def _half_width(seam: RotoShape) -> float:
+    return (DEFAULT_WIDTH_PX if seam.width_px is None else seam.width_px) / 2
 
 
 def _profile_row(
