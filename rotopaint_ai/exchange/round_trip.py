@@ -155,9 +155,26 @@ def _list_faults(
     matched = [b.name for _, b in pairs if b is not None]
     extra = [shape.name for shape in found.shapes if shape.name not in set(matched)]
     faults += [f"shape '{name}' is not in the source" for name in extra]
-    if "order" not in loses and matched != [shape.name for shape in found.shapes if shape.name in set(matched)]:
+    order = [shape.name for shape in found.shapes if shape.name in set(matched)]
+    if "order" not in loses and order not in (matched, _together(matched)):
         faults.append("shapes are in another order")
     return faults
+
+
+def _together(names: Sequence[str]) -> list[str]:
+    """The names in the order of a file that nests layers: each layer's names, `layer/name`, stand where its first one
+    does."""
+    places: dict[str, int] = {}
+    for at, name in enumerate(names):
+        parts = name.split("/")
+        for depth in range(1, len(parts) + 1):
+            places.setdefault("/".join(parts[:depth]), at)
+
+    def place(name: str) -> list[int]:
+        parts = name.split("/")
+        return [places["/".join(parts[:depth])] for depth in range(1, len(parts) + 1)]
+
+    return sorted(names, key=place)
 
 
 # --- shapes -----------------------------------------------------------------------------------------------------------

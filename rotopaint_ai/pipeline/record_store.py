@@ -441,10 +441,14 @@ def _job_difference(folder: Path, content: Mapping[str, Any]) -> str | None:
     return f"{_WORDS.get(changed[0], 'the state is of another kind')}{_change_detail(changed[0], before, content)}"
 
 
+_LONGEST_SETTING = 60  # characters; longer ones, as boxes at many frames, are not told
+
+
 def _change_detail(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    if name not in ("crops", "frames"):
+    was, now_is = setting_text(before.get(name)), setting_text(now[name])
+    if name not in ("crops", "frames") or max(len(was), len(now_is)) > _LONGEST_SETTING:
         return ""
-    return f" (was {setting_text(before.get(name))}, is {setting_text(now[name])})"
+    return f" (was {was}, is {now_is})"
 
 
 class CountedRecords:

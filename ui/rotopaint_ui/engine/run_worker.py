@@ -25,7 +25,7 @@ class RunWorker(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.process = EngineProcess(self)
-        self._last_error = ""
+        self._last_error = self._last_warning = ""
         self._asked_to_stop = False
         self.process.received.connect(self._take_message)
         self.process.ended.connect(self._finish_run)
@@ -44,7 +44,8 @@ class RunWorker(QObject):
     def start(self, engine: Engine, command: Sequence[str]) -> None:
         """Run `rotopaint COMMAND`; does nothing while a run is under way."""
         if not self.is_running:
-            self._last_error, self._asked_to_stop = "", False
+            self._last_error = self._last_warning = ""
+            self._asked_to_stop = False
             self.process.start(engine, ["-m", "rotopaint_ai", *command])
 
     def cancel(self) -> None:
@@ -62,6 +63,8 @@ class RunWorker(QObject):
             return
         if value["event"] == "error":
             self._last_error = str(value.get("message", ""))
+        elif value["event"] == "warning":
+            self._last_warning = str(value.get("message", ""))
         self.happened.emit(value)
 
     def _finish_run(self, code: int, has_crashed: bool) -> None:
@@ -76,6 +79,8 @@ class RunWorker(QObject):
         if code == 0:
             return "Done"
         complaint = self.process.last_complaint or self._last_error
+        if code == _EXIT_FRAMES_FAILED and not complaint:
+            return f"Done, but not all of it: {self._last_warning or 'see the report'}"
         if code == _EXIT_FRAMES_FAILED:
             return f"Done, but some frames failed: {self._last_error or complaint}"
         return complaint or f"The engine ended with code {code}"

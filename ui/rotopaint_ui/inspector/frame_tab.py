@@ -50,6 +50,7 @@ class FrameTab(QWidget):
         column.setContentsMargins(12, 12, 0, 0)
         column.addLayout(facts)
         column.addWidget(self.table, 1)
+        column.addStretch(0)  # without the table
 
     def refresh(self) -> None:
         """Show the session."""

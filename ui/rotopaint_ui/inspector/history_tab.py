@@ -50,6 +50,10 @@ class HistoryTab(QWidget):
         edits, n = self._session.edits, self.list.row(item)
         if n == len(edits.labels):
             return
+        if self._session.must_wait():
+            self._shown = None
+            self.refresh()
+            return
         edits.go_to_step(n)
         self._session.say(f"History: {'as it was opened' if n == 0 else edits.last_step}")
         self._shown = None  # where a drag goes on nothing was done: the row of what is shown is marked again

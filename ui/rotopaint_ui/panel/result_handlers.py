@@ -45,7 +45,7 @@ class ResultHandlers(QObject):
         services.review.reset()
         self._view.let_go_of_before()
         widgets.canvas.cancel_gesture()
-        widgets.timeline.sheet.forget_copied()
+        widgets.timeline.sheet.forget()
         widgets.top.show_plate(plate)
         widgets.canvas.view = ViewTransform(aspect=plate.pixel_aspect)
         widgets.canvas.fit()
@@ -88,6 +88,8 @@ class ResultHandlers(QObject):
                     if has_run
                     else "The shapes as they were saved"
                 )
+        if results.is_cut_off and not is_run and session.project.trouble is None:
+            widgets.status.say("A run of this shot was not finished: Run goes on from there")
         self._updates.refresh()
 
     def end_job(self, kind: str, is_whole: bool) -> None:

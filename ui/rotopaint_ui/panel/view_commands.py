@@ -33,6 +33,7 @@ class ViewCommands:
         """Choose a tool of the viewer; for the clone brush, also show the clean plate."""
         actions, state = self._widgets.actions, self._services.session.state
         self._widgets.canvas.tool = name
+        name = self._widgets.canvas.tool  # a drag keeps its own
         if name == "clone" and not self._services.previewer.is_on and state.document is not None:
             actions["preview_seam"].trigger()
         for each, action in actions.items():
@@ -286,11 +287,15 @@ class ViewCommands:
     def undo(self) -> None:
         """Undo the last step."""
         edits = self._services.session.edits
+        if self._services.session.must_wait():
+            return
         self._say_step("Undone", edits.undo(), has_none=not edits.can_undo)
 
     def redo(self) -> None:
         """Redo the last undone step."""
         edits = self._services.session.edits
+        if self._services.session.must_wait():
+            return
         self._say_step("Redone", edits.redo(), has_none=not edits.can_redo)
 
     def leave(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
-from rotopaint_ai.project.state import Mark
+from rotopaint_ai.project.state import Mark, State
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ai.spreads import RANGE, SHOT, spread_way
 from rotopaint_ui.session.key_diff import KeyDiff, keys_moved_between
@@ -38,6 +38,7 @@ class ReviewLoop:
         self.moved: KeyDiff | None = None
         self.before: RotoDocument | None = None  # the shapes before corrections were last carried on
         self._session, self._say = session, say
+        session.edits.moved.append(self._forget_before)
         self._seen: tuple[object, ...] = ()
         self._stepped_to: tuple[int, object] | None = None  # where N has gone, and by which shapes
         self._own: SpreadReach | None = None  # as the artist has dragged it
@@ -247,6 +248,10 @@ class ReviewLoop:
         asked, self._asked = self._asked, None
         if asked is not None and has_come:
             self._say(keys_moved_between(asked[1], asked[1]).text(asked[0].capitalize()))
+
+    def _forget_before(self, before: State, after: State) -> None:
+        """After undo or redo, the step that it would undo next is what is compared with."""
+        self.before = None
 
     def show_moved(self, before: RotoDocument, after: RotoDocument) -> KeyDiff:
         """Show on the timeline which keys have moved, and keep the shapes before that to compare with."""

@@ -23,6 +23,7 @@ from rotopaint_ai.shapes.landmarks_follow import with_landmarks
 from rotopaint_ai.shapes.manual_keys import manual_keys, with_model_keys
 from rotopaint_ai.shapes.roto import Key, Landmark, RotoDocument
 from rotopaint_ui.engine.live_client import LiveClient, TaughtKeys
+from rotopaint_ui.engine.run_worker import outcome_kind
 from rotopaint_ui.host import Engine, PlateChoice
 from rotopaint_ui.services.learner import Learner, LessonOfShot, TrainingProbe
 from rotopaint_ui.session.key_diff import KeyDiff, keys_moved_between
@@ -164,8 +165,14 @@ class Teacher(QObject):
             return None
         if self._found is None or self._found[0] is not state.document:
             self._found = state.document, repeated_correction(state.predicted, state.document, session.hold_frames)
-        is_used = session.review.corrected_frames() <= self._used.get(what, frozenset())
-        return None if is_used else self._found[1]
+        corrected = session.review.corrected_frames()
+        is_used = corrected <= self._used.get(what, frozenset())
+        return None if is_used or self._found[1] is None or not self._has_rest(corrected) else self._found[1]
+
+    def _has_rest(self, corrected: Collection[int]) -> bool:
+        """Whether there are frames beside corrected ones and their holds."""
+        held = {frame for each in corrected for frame in self._session.hold_frames(each)}
+        return self._session.plate is not None and not held >= set(self._session.plate.frames)
 
     def _may_begin(self) -> bool:
         """Whether the shot can be taught now; says why not."""
@@ -214,7 +221,7 @@ class Teacher(QObject):
         if not is_made:
             self._used = {}
             self._end()
-            self.message_sent.emit(f"Learn shot: {text}", "trouble")
+            self.message_sent.emit(f"Learn shot: {text}", outcome_kind(text, is_done=False))
             return
         self._made_how = text
         self.learnt.emit(str(self._lesson[1]))

@@ -293,6 +293,12 @@ class ShotSession:
         """The frames that an edit at this frame changes: the frame, or its whole hold."""
         return self.hold_frames(self.frame)
 
+    def must_wait(self) -> bool:
+        """Whether edits, undo and redo have to wait for the end of a run; shows the reason."""
+        if self.runs.is_live:
+            self.say("The run is under way: look, and edit when it has ended")
+        return self.runs.is_live
+
     def hold_frames(self, frame: int) -> range:
         """A frame, or the whole hold that it belongs to."""
         first, last = self.run.hold_of(frame)
@@ -312,7 +318,7 @@ class ShotSession:
             self.plate, self.out = plate, out
             self.frame = min(max(self.frame, plate.first), plate.last)
         else:
-            self.tell_leaving()
+            self._leave_shot()
             self._close_project()
             self.plate, self.frame, self.out = plate, plate.first, out
             self._forget_view()
@@ -325,7 +331,7 @@ class ShotSession:
 
         Raises: ProjectError, DamagedProjectError; the open shot then stays open.
         """
-        self.tell_leaving()
+        self._leave_shot()
         opened = self._read_project(path)
         self.plate, self.out = None, opened.place.out
         self._show_project(opened, awaits_plate=True)
@@ -405,12 +411,16 @@ class ShotSession:
 
     def close(self) -> None:
         """Close the project file; the shot stays on the screen."""
+        self._leave_shot()
+        self._close_project()
+        self.edits.leave_store()
+
+    def _leave_shot(self) -> None:
+        """End what is under way: half a drag is no step, what is typed or drawn is one."""
         self.edits.settle()
         if self.edits.has_gesture:
             self.edits.abort()
         self.tell_leaving()
-        self._close_project()
-        self.edits.leave_store()
 
     def tell_leaving(self) -> None:
         """Have what is being typed or drawn become part of the shot."""

@@ -17,6 +17,7 @@ from rotopaint_ai.shapes.roto import RotoDocument
 SHAPES_NAME = "shapes.roto.json"
 HAND_NAME = "shapes.before-run.roto.json"  # the artist's keys while a run is under way; gone when it has ended
 RUN_NAME = "run.json"
+JOB_NAME = ".rotopaint/job.json"  # written when a run begins
 CLEAN_NAME = "clean"  # the folder of the clean plates
 RIG_FOLDER = "rig"  # the folder of frames without a rig; they have a folder CLEAN_NAME of their own
 _MOVIES = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpg", ".mxf", ".webm"})
@@ -92,6 +93,7 @@ class Results:
     run: RunRecord = field(default_factory=RunRecord)
     trouble: str | None = None
     has_clean: bool = False
+    is_cut_off: bool = False  # a run began here and has not ended
 
 
 def read_run_results(out: Path) -> Results:
@@ -104,11 +106,18 @@ def read_run_results(out: Path) -> Results:
             found = replace(found, hand=documents.read(out / HAND_NAME))
         if (out / RUN_NAME).is_file():
             found = replace(found, run=run_record.read(out / RUN_NAME))
+        found = replace(found, is_cut_off=_is_cut_off(out))
         clean = out / CLEAN_NAME
         found = replace(found, has_clean=clean.is_dir() and any(clean.iterdir()))
     except (RotopaintError, OSError) as error:
         found = replace(found, trouble=str(error))
     return found
+
+
+def _is_cut_off(out: Path) -> bool:
+    """Whether the last run in this folder has not ended."""
+    job, record = out / JOB_NAME, out / RUN_NAME
+    return job.is_file() and not (record.is_file() and record.stat().st_mtime_ns >= job.stat().st_mtime_ns)
 
 
 def write_document(path: Path, document: RotoDocument) -> None:

@@ -57,7 +57,8 @@ class ShortcutsEditor(QWidget):
             font.setBold(name in preferences.shortcuts)
             row.setFont(1, font)
         n = len(clashes)
-        text = "No keys clash" if not n else f"{n} key{'s' if n > 1 else ''} mean more than one command: neither works"
+        which = "1 key means" if n == 1 else f"{n} keys mean"
+        text = "No keys clash" if not n else f"{which} more than one command: neither works"
         self.clashes.setText(text)
         self._show_keys()
 

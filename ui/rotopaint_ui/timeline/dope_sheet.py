@@ -17,6 +17,7 @@ from PySide6.QtGui import QKeyEvent, QKeySequence, QPainter
 from PySide6.QtWidgets import QMenu, QWidget
 
 from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes import edit_keys
 from rotopaint_ai.shapes.edit_keys import CopiedKeys, KeyPlace, Ways
 from rotopaint_ai.shapes.roto import Interpolation, RotoDocument
@@ -34,6 +35,7 @@ _WAYS_ON: Mapping[Interpolation, str] = {
     "ease": "Ease out and in",
     "smooth": "Run smoothly",
 }
+_MOST_STEPS = 200  # edits of keys whose choice comes back with undo, times two
 Places = frozenset[KeyPlace]
 _NONE: Places = frozenset()
 
@@ -77,6 +79,8 @@ class DopeSheet:
         self._drag: _Drag | None = None
         self._end = QPointF()
         self._known: tuple[RotoDocument | None, frozenset[str], tuple[KeyRow, ...]] = (None, frozenset(), ())
+        self._steps: list[tuple[RotoDocument | None, Places]] = []  # shapes around edits here, and the keys chosen then
+        session.edits.moved.append(self._choose_again)
 
     # --- what there is
 
@@ -157,7 +161,9 @@ class DopeSheet:
         if drag is None or not drag.has_begun:
             return
         if drag.kind != "band":
+            self._remember(self._session.edits.before_gesture.document, drag.chosen)
             self._session.edits.commit()
+            self._remember(self._session.document, self._chosen)
         elif self._chosen:
             what = "1 key" if len(self._chosen) == 1 else f"{len(self._chosen)} keys"
             self._session.say(f"{what}: drag moves, Ctrl+drag stretches, the right button offers more")
@@ -226,8 +232,8 @@ class DopeSheet:
     def delete_chosen_keys(self) -> None:
         """Delete the selected keys."""
         places = self.chosen_keys
-        if places and self._put_step(f"delete {_word(places)}", partial(edit_keys.remove_keys, places=places)):
-            self._chosen = _NONE
+        if places:
+            self._put_step(f"delete {_word(places)}", partial(edit_keys.remove_keys, places=places), _NONE)
 
     def copy_chosen(self) -> None:
         """Copy the selected keys."""
@@ -241,6 +247,11 @@ class DopeSheet:
         """Forget copied keys, because another shot is open or something else was copied."""
         self._copied = {}
 
+    def forget(self) -> None:
+        """Forget keys that are copied or were chosen, because another shot is open."""
+        self.forget_copied()
+        self._chosen, self._steps = _NONE, []
+
     def paste_copied(self) -> None:
         """Paste the copied keys from the current frame on, onto their own shapes; keys of one shape onto the selected
         shape."""
@@ -253,15 +264,15 @@ class DopeSheet:
         if plate is None or not copied:
             session.say("No key was copied yet: choose some in the strip of keys, then Ctrl+C")
             return
-        done = self._put_step("paste keys", partial(edit_keys.paste_keys, copied=copied, frame=frame, last=plate.last))
-        if done:
-            self._chosen = frozenset((name, frame + at) for name, keys in copied.items() for at in keys)
+        pasted = frozenset((name, frame + at) for name, keys in copied.items() for at in keys)
+        make = partial(edit_keys.paste_keys, copied=copied, frame=frame, last=plate.last)
+        self._put_step("paste keys", make, pasted)
 
     def set_way_on(self, kind: Interpolation) -> None:
         """Set the interpolation after the selected keys."""
         places = self.chosen_keys
         if places:
-            self._put_step(f"{kind} {_word(places)}", partial(edit_keys.set_ways_on, places=places, kind=kind))
+            self._put_step(f"{kind} {_word(places)}", partial(edit_keys.set_ways_on, places=places, kind=kind), places)
 
     def shift_chosen(self, by: int) -> None:
         """Move the selected keys by some frames."""
@@ -269,11 +280,25 @@ class DopeSheet:
         if plate is None or not places:
             return
         ways = edit_keys.shift_keys(places, by, first=plate.first, last=plate.last)
-        if self._put_step(f"move {_word(places)}", partial(edit_keys.retime, ways=ways)):
-            self._chosen = frozenset((name, to) for (name, _), to in ways.items())
+        moved = frozenset((name, to) for (name, _), to in ways.items())
+        self._put_step(f"move {_word(places)}", partial(edit_keys.retime, ways=ways), moved)
 
-    def _put_step(self, label: str, make: Callable[[RotoDocument], RotoDocument]) -> bool:
-        return self._context.is_free and self._context.put(label, make)
+    def _put_step(self, label: str, make: Callable[[RotoDocument], RotoDocument], chosen: Places) -> None:
+        """Make an undo step, after which other keys are chosen."""
+        before = self._session.document
+        if self._context.is_free and self._context.put(label, make):
+            self._remember(before, self._chosen)
+            self._chosen = chosen
+            self._remember(self._session.document, chosen)
+
+    def _remember(self, document: RotoDocument | None, chosen: Places) -> None:
+        self._steps = [*self._steps[-_MOST_STEPS:], (document, chosen)]
+
+    def _choose_again(self, before: State, after: State) -> None:
+        """After undo or redo of an edit made here, choose the keys that were chosen then."""
+        known = (chosen for document, chosen in reversed(self._steps) if document is after.document)
+        if any(document is before.document for document, _ in self._steps):
+            self._chosen = next(known, self._chosen)
 
     # --- keys and menu
 

@@ -61,10 +61,7 @@ class EditContext:
     @property
     def is_open(self) -> bool:
         """Whether the shot may be changed now; if not, shows the reason."""
-        if self.session.runs.is_live:
-            self.session.say("The run is under way: look, and edit when it has ended")
-            return False
-        return not self.session.project.refuses()
+        return not (self.session.must_wait() or self.session.project.refuses())
 
     @property
     def is_free(self) -> bool:

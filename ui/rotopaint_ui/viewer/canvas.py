@@ -23,6 +23,7 @@ from rotopaint_ai.shapes.roto import ControlPoint, Landmark, RotoDocument
 from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.drawing.render import Overlay, ViewTransform
 from rotopaint_ui.engine.frame_cache import FrameCache
+from rotopaint_ui.session.edit_stack import LET_GO
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.tools.clone import CloneTool
 from rotopaint_ui.tools.draw import DrawTool
@@ -108,6 +109,9 @@ class Canvas(QWidget):
             return  # the tool's key again: continue drawing
         if self._tool == "draw" and self._tools["draw"].is_busy and self._session.runs.is_live:
             self._session.say("A run is under way: the shape that is begun can be ended after it")
+            return
+        if self._is_held and self._session.edits.is_dragging:
+            self._session.say(LET_GO)
             return
         self.end_drawing()
         self._tools[self._tool].cancel()

@@ -1,7 +1,8 @@
 """Which keys belong to a widget with the focus inside the panel, and which to the shortcuts.
 
 In Qt shortcuts come before widgets, unless somebody claims the key first. Number boxes, text fields and lists keep the
-keys that such widgets use everywhere; with Ctrl or Alt a key is the panel's. Before a shortcut acts, a number that is
+keys that such widgets use everywhere; with Ctrl or Alt a key is the panel's, but for Ctrl+Backspace and Ctrl+Delete,
+which delete a word. Before a shortcut acts, a number that is
 being typed is taken. Esc undoes what was typed in a field; Ctrl+Z then undoes only the typing. Return presses the
 button with the focus, in every window. After a choice, Return in a field of the panel, or a click on a tab, the viewer
 gets the focus; after a click on a row of a list it does not.
@@ -31,9 +32,11 @@ _PRESSING = _RETURN | {_K.Key_Space}
 _WALKING = frozenset({_K.Key_Up, _K.Key_Down, _K.Key_Left, _K.Key_Right, _K.Key_Home, _K.Key_End})
 _NUMERALS = "0123456789.,+-"
 _SLIDING = _WALKING | {_K.Key_PageUp, _K.Key_PageDown}
-_EDITING = _PRESSING | _WALKING | {_K.Key_Backspace, _K.Key_Delete}
+_DELETING = frozenset({_K.Key_Backspace, _K.Key_Delete})
+_EDITING = _PRESSING | _WALKING | _DELETING
 _FIELDS = QAbstractSpinBox | QLineEdit | QComboBox
 _PLAIN = Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier
+_WORD = Qt.KeyboardModifier.ControlModifier  # held, a key that deletes takes a whole word
 _STANDARD = QKeySequence.StandardKey
 _HISTORY = (_STANDARD.Undo, _STANDARD.Redo)
 _CLIPBOARD = (_STANDARD.Copy, _STANDARD.Cut, _STANDARD.Paste, _STANDARD.SelectAll)
@@ -177,7 +180,10 @@ def _leave_to_tab(widget: QWidget) -> None:
 
 def takes_keys(widget: QWidget | None, event: QKeyEvent) -> bool:
     """Whether a key belongs to the widget with the focus, and may not be a shortcut."""
-    if event.modifiers() & ~_PLAIN:
+    is_plain = not event.modifiers() & ~_PLAIN
+    if not is_plain and isinstance(widget, _FIELDS) and not event.modifiers() & ~(_PLAIN | _WORD):
+        return event.key() in _DELETING
+    if not is_plain:
         return False
     if isinstance(widget, QAbstractItemView) and widget.window().windowType() != Qt.WindowType.Popup:
         return event.key() in _WALKING

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
-from PySide6.QtGui import QColor, QIcon, QPainter, QPaintEvent, QPalette, QPixmap
+from PySide6.QtGui import QColor, QIcon, QPainter, QPaintEvent, QPalette, QPixmap, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QComboBox,
@@ -153,6 +153,11 @@ class _ScrollingText(QScrollArea):
     def minimumSizeHint(self) -> QSize:
         """The height of the text; no minimum width."""
         return QSize(0, self.sizeHint().height())
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Adjust the height to a text that was set, and wrapped, while the area was hidden."""
+        super().showEvent(event)
+        self.updateGeometry()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Adjust the height when text or width changes."""
