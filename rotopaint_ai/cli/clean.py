@@ -108,6 +108,7 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError("needs SHAPES, --project FILE or --mattes PATTERN, to know where the seams are")
     if not arguments.rig and (arguments.only or arguments.clean_plate):
         raise UsageError("--only and --clean-plate work only with --rig; add it, or leave them out")
+    _refuse_unused(arguments)
     one_thread_per_frame()
     from rotopaint_ai.plates import open_plate
 
@@ -118,6 +119,19 @@ def execute(arguments: argparse.Namespace) -> int:
     if not arguments.events:
         say(f"clean plates of {n_frames(len(painted.done))} written to {Path(arguments.out) / 'clean'}")
     return exit_code(painted.failed)
+
+
+def _refuse_unused(arguments: argparse.Namespace) -> None:
+    """Raises UsageError for options that would do nothing beside others."""
+    for option, is_given in (
+        ("--only", bool(arguments.only)),
+        ("--settings", bool(arguments.settings)),
+        ("--measure-widths", arguments.measure_widths),
+    ):
+        if is_given and arguments.mattes:
+            raise UsageError(f"{option} is for mattes drawn from shapes; leave it or --mattes out")
+        if is_given and arguments.rig and option != "--only":
+            raise UsageError(f"{option} is for seams; leave it or --rig out")
 
 
 def _paint_plate(arguments: argparse.Namespace, plate: Plate, project: Repaint | None) -> PaintedFrames:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -123,6 +124,9 @@ def _refuse_measured(arguments: argparse.Namespace) -> None:
     from rotopaint_ai.errors import UsageError
 
     measured = [Path(each).resolve() for each in (arguments.dataset, arguments.pack, arguments.against) if each]
+    given = [path for path in (arguments.json, arguments.html, arguments.contact) if path]
+    if len({os.path.abspath(path) for path in given}) < len(given):
+        raise UsageError("--json, --html and --contact name one file; give each its own")
     for option in ("json", "html", "contact"):
         path = Path(getattr(arguments, option) or "")
         if path.is_file() and any(path.resolve().is_relative_to(folder) for folder in measured):

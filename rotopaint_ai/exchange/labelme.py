@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -260,7 +261,7 @@ def _write_checked(path: Path, meant: RotoDocument) -> WrittenFile:
 
 
 def _prove(path: Path, meant: RotoDocument) -> Proof:
-    from rotopaint_ai.exchange.round_trip import compare
+    from rotopaint_ai.exchange.round_trip import compare, drawn_difference
 
     files = [
         (frame, parsing.frame_file(_frame_pattern(path), frame))
@@ -268,7 +269,8 @@ def _prove(path: Path, meant: RotoDocument) -> Proof:
     ]
     texts = [(frame, parsing.text_of(file), file.name) for frame, file in files]
     found = loads_all(texts, width=meant.width, height=meant.height, where=path.name).document
-    return compare(as_written(meant), found, loses=lossiness.features(losses_of(meant)) - polygons.SETTLED)
+    proof = compare(as_written(meant), found, loses=lossiness.features(losses_of(meant)) - polygons.SETTLED)
+    return replace(proof, matte_difference=drawn_difference(meant, found))
 
 
 FORMAT: Final = FormatSpec(

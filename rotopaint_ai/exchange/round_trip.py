@@ -107,6 +107,19 @@ def compare(
     return Proof.joined([Proof(faults=tuple(faults)), *parts])
 
 
+def drawn_difference(meant: RotoDocument, found: RotoDocument, names: Mapping[str, str] | None = None) -> float:
+    """The largest difference of a shape's drawn matte, as a share of its area: what a file changes that cannot hold all
+    of a document."""
+    there = {shape.name: shape for shape in found.shapes}
+    differences = [
+        _matte_difference(shape, other, meant, frame)
+        for shape in meant.shapes
+        if shape.keys and (other := there.get((names or {}).get(shape.name, shape.name))) is not None and other.keys
+        for frame in _drawn_frames(shape, shape.frames, ())
+    ]
+    return max(differences, default=0.0)
+
+
 # --- documents --------------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -30,7 +31,11 @@ def copy_pack(pack: Path, to: Path, *, without: frozenset[str] = frozenset()) ->
         if path.is_file() and path.name not in without:
             beside = to / path.relative_to(pack)
             beside.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, beside)
+            try:
+                shutil.copyfile(path, beside)
+            except OSError as error:
+                error.filename = str(beside) if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.filename
+                raise
 
 
 @contextmanager

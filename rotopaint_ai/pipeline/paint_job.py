@@ -23,7 +23,7 @@ from rotopaint_ai.pipeline.out_folder import (
     other_frames,
     stamps_of,
 )
-from rotopaint_ai.pipeline.painter import MATTES_NAME, ExternalMattes, Painter, Rig
+from rotopaint_ai.pipeline.painter import MATTES_NAME, NOT_PAINTED, ExternalMattes, Painter, Rig
 from rotopaint_ai.pipeline.render_frame import (
     PATCH_FOLDER,
     Format,
@@ -266,10 +266,13 @@ def _for_each_frame(
         written[frame] = stamps_of(out, files, frame)
         return facts
 
+    untouched: list[int] = []
     for frame, message, facts in _paint_frames(frames, write, threads, cancel):
         if message is None:
             done.append(frame)
-            sink(Event("frame", {"frame": frame, "status": "done", **facts}))
+            untouched += [frame] if NOT_PAINTED in facts else []
+            shown = {name: value for name, value in facts.items() if name != NOT_PAINTED}
+            sink(Event("frame", {"frame": frame, "status": "done", **shown}))
         else:
             failed[frame] = message
             sink(Event("error", {"frame": frame, "message": message}))
@@ -281,6 +284,8 @@ def _for_each_frame(
         failed[frame] = f"frame {frame}: files are gone from {out} or not those that were written; run again"
         sink(Event("error", {"frame": frame, "message": failed[frame]}))
     done = [frame for frame in done if frame not in failed]
+    if done and set(done) <= set(untouched):
+        sink(warning(f"{name}: nothing was painted: the mattes are empty, or nothing of the plate is beside them"))
     sink(Event("finished", {"done": len(done), "failed": list(failed), "missing": missing, "out": str(out)}))
     return PaintedFrames(tuple(done), {**failed, **absent})
 

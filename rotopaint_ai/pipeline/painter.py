@@ -208,6 +208,7 @@ def _align_loans(
 
 
 MATTES_NAME = "mattes"
+NOT_PAINTED = "not_painted"  # the fact of a frame in which no pixel has changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +267,8 @@ class Painter:
         write_filled(self.out / format.clean_name(number), frame, filled)
         if self.patch:
             write_patch(self.out / patch_name(number, format), filled, format)
-        if filled is None:
-            return {}
+        if filled is None or np.array_equal(filled.after, filled.seams.rgb):
+            return {NOT_PAINTED: 1.0}
         return _seam_scores(filled) if self.rigs is None else event_facts(filled)
 
     def neighbour(self, number: int) -> Frame:
@@ -326,7 +327,10 @@ def _seam_scores(filled: FilledRegion) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class ExternalMattes:
-    """A sequence of mattes of the plate's size; in colour files the brightest channel's code counts."""
+    """A sequence of mattes of the plate's size.
+
+    In colour files the brightest colour's code counts; where all colours are black, alpha, as Nuke's Roto writes it.
+    """
 
     pictures: Plate
 
@@ -347,6 +351,9 @@ class ExternalMattes:
         read = self.pictures.read(frame, keep_native=False)
         codes = read.codes.astype(np.float32).max(axis=2)
         cover = codes / np.float32(read.maximum) if read.maximum else codes
+        if not cover.any():
+            alpha = self.pictures.matte_channels(frame)
+            cover = cover if alpha is None or alpha.shape != cover.shape else alpha
         return Region(*read.origin, np.clip(np.nan_to_num(cover), 0.0, 1.0))
 
 

@@ -149,9 +149,34 @@ def make_plan(job: RunJob) -> Plan:
     head = read_head(pack)
     models = open_models(pack, device=job.device, threads=max(min(threads, TRACKING_THREADS), threads // 2))
     crops, note = _crops_to_follow(job, plate, frames, models, keys)
-    notes = tuple(each for each in (note, _doubt_of(models.pack), _fill_note(models.pack, job)) if each is not None)
+    found = (note, _doubt_of(models.pack), _fill_note(models.pack, job), _aspect_note(plate), _crop_note(keys, plate))
+    notes = tuple(each for each in found if each is not None)
     models = replace(models, pack=replace(models.pack, sheet=inputs.work.sheet(models.pack.sheet)))
     return Plan(job, Path(job.out), plate, models, frames, missing, crops, threads, inputs, head=head, notes=notes)
+
+
+_SQUEEZED = 0.15  # pixel aspects further from 1 deserve a warning
+
+
+def _aspect_note(plate: Plate) -> Event | None:
+    if abs(plate.pixel_aspect - 1.0) <= _SQUEEZED:
+        return None
+    return warning(
+        f"{plate.name}: its pixels are {plate.pixel_aspect:g} times as wide as high, and the face is read as it is "
+        "stored, squeezed: curves are less exact and mattes wider; unsqueeze the plate first"
+    )
+
+
+def _crop_note(keys: CropKeys | Literal["auto"], plate: Plate) -> Event | None:
+    if not isinstance(keys, CropKeys):
+        return None
+    outside = [frame for frame in keys.keys if not plate.frames[0] <= frame <= plate.frames[-1]]
+    if not outside:
+        return None
+    return warning(
+        f"--crop: frames {summarise(outside)} are not in {plate.name}, which has {summarise(plate.frames)}; the box "
+        "counts for the nearest frame"
+    )
 
 
 def _project_crops(inputs: ProjectInputs, job: RunJob) -> tuple[str, ...]:

@@ -75,6 +75,25 @@ def read_pixels(source: Any, path: Path, *, first: int, end: int, dtype: Any, su
     return array[..., None] if array.ndim == 2 else array
 
 
+_MATTE_NAMES = ("a", "alpha", "mask", "matte")  # last parts of the names of channels that hold a matte
+
+
+def read_matte_channels(path: Path, subimage: int = 0) -> Array | None:
+    """The brightest of alpha and channels called mask or matte (rows, columns), 1.0 as full; None where there are none.
+
+    Raises: DamagedFrameError.
+    """
+    with opened_image(path) as source:
+        source.seek_subimage(subimage, 0)
+        names = [str(name).lower().rpartition(".")[2] for name in source.spec().channelnames]
+        found = [
+            read_pixels(source, path, first=at, end=at + 1, dtype=np.float32, subimage=subimage)
+            for at, name in enumerate(names)
+            if name in _MATTE_NAMES
+        ]
+    return np.max(found, axis=0)[..., 0] if found else None
+
+
 def type_of(dtype: Any) -> Any:
     """OpenImageIO's name for a numpy type."""
     return library().TypeDesc(_TYPES[np.dtype(dtype).name])

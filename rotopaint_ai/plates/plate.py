@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.errors import DamagedFrameError, MissingFrameError, PlateError
-from rotopaint_ai.plates import colour, exr, film, stills
+from rotopaint_ai.plates import colour, exr, film, oiio, stills
 from rotopaint_ai.plates.kinds import PlateKind, kind_of
 from rotopaint_ai.plates.picture import Header, Picture, reading, stamp
 from rotopaint_ai.plates.plate_window import Area, PixelRect, WindowedCodes, own_copy
@@ -234,6 +234,17 @@ class Plate:
             again = partial(_read_again, path, kind, before)
             picture = reader.within(path, near, again, bool(fingerprint))
         return self._frame_of_picture(frame, picture, path, before, keep_native, fingerprint or plate_fingerprint(path))
+
+    def matte_channels(self, frame: int) -> Array | None:
+        """The brightest of a frame's alpha and channels called mask or matte (R, K), 1.0 as full, in its data window.
+
+        None for movies, and where the frame has no such channel. Raises: DamagedFrameError.
+        """
+        if self._movie is not None:
+            return None
+        path = self._listing.path_of(frame)
+        part = exr.header(path).detail.choice.part if kind_of(path) is PlateKind.EXR else 0
+        return oiio.read_matte_channels(path, part)
 
     def close(self) -> None:
         """Close the files; a later read opens them again."""

@@ -131,8 +131,7 @@ def write(target: Path, source: Path, picture: Picture, patch: Patch) -> None:
 
 def _same_form(found: Any, dtype: Any) -> Any:
     spec = oiio.library().ImageSpec(found)
-    spec.set_format(oiio.type_of(dtype))
-    spec.attribute("oiio:UnassociatedAlpha", 1)
+    spec.set_format(oiio.type_of(dtype))  # whether alpha is premultiplied stays as the file says
     return spec
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rotopaint_ai import fills
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.seams import grain as grains
+from rotopaint_ai.seams import harmonic_fill
 from rotopaint_ai.seams.learned_fill import LearnedFill
 from rotopaint_ai.seams.ribbon import WideCurve, shrinkage
 
@@ -80,7 +81,7 @@ def paint(
         return PaintedCrop(out, {})
     part, cover = np.ascontiguousarray(rgb[window], np.float32), np.asarray(matte[window], np.float32)
     if not np.isfinite(sum(cv2.sumElems(part))):
-        part = np.nan_to_num(part, nan=0.0, posinf=65504.0, neginf=-65504.0)
+        part = _without_infinities(part)
     hole = cover > FAINTEST
     at = np.flatnonzero(hole)
     corner = window[1].start, window[0].start
@@ -90,6 +91,12 @@ def paint(
         paint_P = grains.smooth_grain(part, paint_P, hole, grain)
     _composite_paint(out, paint_P, part, cover, at, corner)
     return PaintedCrop(out, chosen)
+
+
+def _without_infinities(part: Array) -> Array:
+    """A window whose pixels that are not finite are filled from those around them."""
+    broken: Bools = np.logical_not(np.isfinite(part).all(axis=2))
+    return harmonic_fill.fill(np.nan_to_num(part, posinf=0.0, neginf=0.0), broken, np.logical_not(broken))
 
 
 def _composite_paint(out: Array, paint_P: Array, part: Array, cover: Array, at: Index, corner: tuple[int, int]) -> None:

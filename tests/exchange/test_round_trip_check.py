@@ -142,6 +142,19 @@ def test_what_is_right_has_no_fault() -> None:
     assert shown.n_drawn >= 3
 
 
+def test_the_shapes_of_a_layer_may_stand_together() -> None:
+    brow, chin, nose = sample().shapes
+
+    def named(*shapes: tuple[RotoShape, str]) -> RotoDocument:
+        return replace(sample(), shapes=tuple(replace(shape, name=name) for shape, name in shapes))
+
+    meant = named((brow, "face/up/brow"), (chin, "chin"), (nose, "face/nose"))
+    nested = named((brow, "face/up/brow"), (nose, "face/nose"), (chin, "chin"))
+    assert not round_trip.compare(meant, nested).faults
+    for wrong in (meant.shapes[::-1], (meant.shapes[1], meant.shapes[0], meant.shapes[2])):
+        assert round_trip.compare(meant, replace(meant, shapes=wrong)).faults == ("shapes are in another order",)
+
+
 def test_names_may_change_where_the_writer_says_so() -> None:
     renamed = replace(sample(), shapes=(*sample().shapes[:2], replace(sample().shapes[2], name="Mouth_1")))
     assert round_trip.compare(sample(), renamed).faults

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
-from rotopaint_ai.inference.pack_folder import is_replaceable, replacing_folder
+from rotopaint_ai.inference.pack_folder import copy_pack, is_replaceable, replacing_folder
 
 
 def _fill(folder: Path, files: dict[str, str]) -> None:
@@ -50,6 +51,16 @@ def test_files_of_an_interrupted_exchange_enter_the_new_folder(tmp_path: Path) -
     with replacing_folder(tmp_path / "pack") as made:
         _fill(made, {"card.json": "new"})
     assert _files(tmp_path) == {"pack/card.json": "new", "pack/notes.txt": "mine"}
+
+
+def test_a_full_disk_is_that_of_the_copy(tmp_path: Path, puppet_pack: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(source: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(source))
+
+    monkeypatch.setattr("shutil.copyfile", fail)
+    with pytest.raises(OSError, match="No space left") as caught:
+        copy_pack(puppet_pack, tmp_path)
+    assert Path(caught.value.filename).parent == tmp_path
 
 
 def test_only_packs_and_empty_places_are_taken(tmp_path: Path, puppet_pack: Path) -> None:

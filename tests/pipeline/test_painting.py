@@ -15,8 +15,8 @@ from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document
 from rotopaint_ai.jobs import Cancel, Event
 from rotopaint_ai.pipeline.paint_job import CleanJob, PaintedFrames, _paint_frames, paint_clean, paint_mattes
-from rotopaint_ai.pipeline.painter import ExternalMattes
-from rotopaint_ai.plates import open_plate
+from rotopaint_ai.pipeline.painter import NOT_PAINTED, ExternalMattes
+from rotopaint_ai.plates import exr_writer, open_plate
 from rotopaint_ai.plates.plate import Plate
 from rotopaint_ai.seams.paint_settings import Paint, PaintTable
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
@@ -124,6 +124,35 @@ def test_external_mattes_need_no_shapes(plate: Plate, folder: Path, tmp_path: Pa
     assert groove == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.parametrize("suffix", ["png", "exr"])
+def test_a_matte_in_alpha_alone_is_painted(plate: Plate, tmp_path: Path, suffix: str) -> None:
+    cover = np.zeros((HEIGHT, WIDTH), np.float32)
+    cover[17:24, 12:84] = 1.0
+    path = tmp_path / f"matte.1003.{suffix}"
+    if suffix == "png":
+        cv2.imwrite(str(path), np.dstack([np.zeros((HEIGHT, WIDTH, 3)), 255 * cover]).astype(np.uint8))
+    else:
+        black = np.zeros_like(cover)
+        planes = [("R", black), ("G", black), ("B", black), ("depth.Z", black + 900), ("roto.mask", cover)]
+        exr_writer.write(path, planes, data_at=(0, 0), display=(0, 0, WIDTH, HEIGHT), pixel_aspect=1.0)
+    mattes = ExternalMattes.open(str(tmp_path / f"matte.####.{suffix}"), plate)
+    assert np.array_equal(mattes.at(1003).coverage, cover)
+    painted, events = _clean(plate, CleanJob(tmp_path / "out", None, mattes=mattes))
+    assert painted.done == (1003,)
+    assert not [event for event in events if event.kind == "warning"]
+
+
+def test_it_is_said_where_nothing_was_painted(plate: Plate, tmp_path: Path) -> None:
+    for frame in (1003, 1004):
+        cv2.imwrite(str(tmp_path / f"matte.{frame}.png"), np.zeros((HEIGHT, WIDTH), np.uint8))
+    mattes = ExternalMattes.open(str(tmp_path / "matte.####.png"), plate)
+    painted, events = _clean(plate, CleanJob(tmp_path / "out", None, mattes=mattes))
+    assert painted.done == (1003, 1004)
+    said = [event.facts["message"] for event in events if event.kind == "warning"]
+    assert said == ["plate: nothing was painted: the mattes are empty, or nothing of the plate is beside them"]
+    assert all(NOT_PAINTED not in event.facts for event in events)
+
+
 def test_mattes_of_another_size_are_refused(plate: Plate, tmp_path: Path) -> None:
     cv2.imwrite(str(tmp_path / "matte.1001.png"), np.zeros((8, 8), np.uint8))
     with pytest.raises(DocumentError, match=r"--mattes.*8 x 8.*96 x 64.*plate's format"):
@@ -178,6 +207,14 @@ def test_the_command_line_takes_mattes_and_patch(
     capsys.readouterr()
     assert main(["clean", plates, "--out", out]) == 2
     assert "--mattes" in capsys.readouterr().err
+    for words, reason in (
+        (["--mattes", plates, "--rig", "--only", "upper"], "--only is for mattes drawn from shapes"),
+        (["--mattes", plates, "--measure-widths"], "--measure-widths is for mattes drawn from shapes"),
+        (["--mattes", plates, "--settings", "s.json"], "--settings is for mattes drawn from shapes"),
+        (["--rig", "--measure-widths"], "--measure-widths is for seams"),
+    ):
+        assert main(["clean", plates, str(shapes), "--out", out, *words]) == 2
+        assert reason in capsys.readouterr().err
 
 
 def test_a_seam_that_something_covers_is_left_alone(tmp_path: Path) -> None:

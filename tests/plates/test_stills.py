@@ -86,6 +86,7 @@ def test_a_large_png_is_one_valid_stream(tmp_path: Path) -> None:
 _TIFFS: list[tuple[Any, int, dict[str, Any]]] = [
     (np.uint8, 3, {"compression": "lzw"}),
     (np.uint8, 4, {"compression": "zip", "oiio:UnassociatedAlpha": 1}),
+    (np.uint16, 4, {"compression": "zip"}),  # premultiplied
     (np.uint16, 3, {"compression": "none", "planarconfig": "separate"}),
     (np.uint16, 1, {"compression": "packbits"}),
     (np.uint32, 3, {"compression": "none"}),

@@ -33,6 +33,16 @@ def test_pixels_outside_the_matte_are_bit_identical(method: str) -> None:
     assert not np.array_equal(out[MATTE > 0], plate[MATTE > 0])
 
 
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_pixels_that_are_not_finite_are_painted_from_those_around_them(value: float) -> None:
+    plate, clean = seamed()
+    x, y = (int(v) for v in LINE[len(LINE) // 2])
+    plate[y - 6 : y + 7, x : x + 2] = value  # across the seam, from bank to bank
+    out = cleanplate.fill(plate, MATTE, [(LINE, 5.0)], "auto", open_fill(load_pack(None)))[MATTE > 0]
+    assert np.isfinite(out).all()
+    assert 0.5 * clean[MATTE > 0].min() < out.min() < out.max() < 1.5 * clean[MATTE > 0].max()
+
+
 @pytest.mark.parametrize("half", [5.0, 8.0])
 def test_two_bank_takes_off_most_of_the_seam_and_beats_telea(half: float) -> None:
     clean, matte = synthetic_seams.face(), synthetic_seams.matte(LINE, half)

@@ -101,6 +101,33 @@ def test_a_key_is_dragged_to_another_frame_in_one_step(qtbot: QtBot, timeline: T
     assert frames(session, "a") == (1001, 1003, 1006)
 
 
+def test_undo_and_redo_choose_the_keys_that_were_chosen_then(
+    qtbot: QtBot, timeline: Timeline, session: ShotSession
+) -> None:
+    session.select("a")
+    sheet = timeline.sheet
+    drag_keys(qtbot, timeline, at(timeline, 1003), at(timeline, 1004), at(timeline, 1005))
+    sheet.shift_chosen(-1)
+    sheet.delete_chosen_keys()
+    steps = [{("a", 1004)}, {("a", 1005)}, {("a", 1003)}]
+    assert sheet.chosen_keys == frozenset()
+    for chosen in steps:
+        session.edits.undo()
+        assert sheet.chosen_keys == chosen
+    for chosen in [*steps[-2::-1], set()]:
+        session.edits.redo()
+        assert sheet.chosen_keys == chosen
+    session.edits.undo()
+    sheet.cancel()
+    session.edits.push("rename", replace(session.state, face="other"))
+    session.edits.undo()  # a step of something else leaves the choice alone
+    assert sheet.chosen_keys == frozenset()
+    sheet.choose_all()
+    sheet.forget()
+    session.edits.undo()
+    assert sheet.chosen_keys == frozenset()
+
+
 def test_in_the_row_of_all_shapes_all_keys_of_a_frame_go_together(
     qtbot: QtBot, timeline: Timeline, session: ShotSession
 ) -> None:

@@ -97,6 +97,23 @@ def test_a_click_elsewhere_commits_the_field_and_returns_the_keys(qtbot: QtBot, 
     assert (panel.session.frame, QApplication.focusWidget()) == (1002, panel.canvas)
 
 
+@pytest.mark.parametrize("key", [K.Key_Backspace, K.Key_Delete])
+def test_ctrl_and_a_key_that_deletes_take_a_word_and_not_the_shape(
+    qtbot: QtBot, panel: Panel, fired: list[str], key: Qt.Key
+) -> None:
+    panel.session.select("seam")
+    panel.inspector.setCurrentWidget(panel.inspector.frame)
+    note = panel.inspector.frame.note
+    focus(qtbot, note)
+    qtbot.keyClicks(note, "look here")
+    note.setCursorPosition(len("look "))
+    qtbot.keyClick(note, key, Qt.KeyboardModifier.ControlModifier)
+    assert note.text().strip() == ("here" if key == K.Key_Backspace else "look")
+    press(qtbot, panel.review_bar.frame)
+    qtbot.keyClick(panel.review_bar.frame, key, Qt.KeyboardModifier.ControlModifier)
+    assert fired == []
+
+
 @pytest.fixture
 def width(qtbot: QtBot, panel: Panel, fired: list[str]) -> QDoubleSpinBox:
     """The box for the seam's width, with the focus; 11 is typed over its 4 px."""

@@ -111,6 +111,18 @@ def test_events_and_outcome_of_a_run(
     assert not worker.is_running
 
 
+def test_a_run_whose_export_failed_says_so_and_blames_no_frame(
+    qtbot: QtBot, engine_of: Callable[[str], Engine]
+) -> None:
+    worker = RunWorker()
+    code = (
+        """import sys; print('{"event": "warning", "message": "--export nuke: shapes.nk: reads back"}'); sys.exit(3)"""
+    )
+    with qtbot.waitSignal(worker.finished, timeout=120_000) as ended:
+        worker.start(engine_of(code), ["run"])
+    assert ended.args == [True, "Done, but not all of it: --export nuke: shapes.nk: reads back"]
+
+
 def test_a_complaint_is_reported_in_one_line(qtbot: QtBot, engine_of: Callable[[str], Engine]) -> None:
     worker = RunWorker()
     engine = engine_of("import sys; sys.exit('rotopaint run: crop 1,2: wanted X,Y,W,H')")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import document as documents
 from rotopaint_ai.project import run_record
 from rotopaint_ai.project.state import CropBox, State
-from rotopaint_ai.shapes.roto import Landmark, LandmarkKeys
+from rotopaint_ai.shapes.roto import Landmark, LandmarkKeys, RotoDocument
 from rotopaint_ui.services.review_loop import ReviewLoop
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot_files import HAND_NAME, PlateFacts, read_run_results
@@ -213,6 +214,16 @@ def test_the_frame_stays_in_the_plate_and_may_stand_on_a_hole(session: ShotSessi
     assert session.frame == 1001
 
 
+def test_half_a_drag_is_no_step_where_another_shot_opens(session: ShotSession, facts: PlateFacts, out: Path) -> None:
+    assert session.state.document is not None
+    session.edits.begin("move points")
+    session.edits.preview(replace(session.state, document=replace(session.state.document, first_frame=1002)))
+    kept = list[RotoDocument | None]()
+    session.leaving.append(lambda: kept.append(session.state.document))
+    session.open(facts, out)
+    assert [None if each is None else each.first_frame for each in kept] == [1001]
+
+
 def test_live_shapes_are_shown_and_not_kept(session: ShotSession) -> None:
     drag(session, 4.0)
     started = {"event": "started", "width": 64, "height": 48, "first_frame": 1001, "last_frame": 1006}
@@ -230,9 +241,28 @@ def test_live_shapes_are_shown_and_not_kept(session: ShotSession) -> None:
     assert session.document.shape("seam").keys[1001].source == "human"
     assert session.document.landmarks.keys[1002][0] == (7, 8, 0.5)
     assert session.run.error_at(1002) == 4.0
+    said = list[str]()
+    session.message_sent.append(said.append)
+    assert session.must_wait()
+    assert said == ["The run is under way: look, and edit when it has ended"]
     session.runs.end_live()
+    assert not session.must_wait()
     assert x_at(session) == 14.0
     assert x_at(session, 1002) == 10.0
+
+
+def test_a_run_that_has_begun_and_not_ended_is_known(out: Path) -> None:
+    assert not read_run_results(out).is_cut_off
+    job = out / ".rotopaint" / "job.json"
+    job.parent.mkdir(exist_ok=True)
+    job.write_text("{}")
+    record = out / "run.json"
+    ended = record.stat().st_mtime_ns
+    for begun, is_cut_off in ((ended - 1, False), (ended, False), (ended + 1, True)):
+        os.utime(job, ns=(begun, begun))
+        assert read_run_results(out).is_cut_off is is_cut_off
+    record.unlink()
+    assert read_run_results(out).is_cut_off
 
 
 def test_a_record_that_is_none_is_one_line(tmp_path: Path) -> None:

@@ -19,6 +19,18 @@ from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 
 from .conftest import move_points
 
+STARTED = {
+    "event": "started",
+    "width": 64,
+    "height": 48,
+    "first_frame": 1001,
+    "last_frame": 1006,
+    "pixel_aspect": 1.0,
+    "fps": 24.0,
+    "landmarks": ["nose"],
+    "shapes": [{"name": "seam", "closed": False, "role": "seam", "feather_px": 0.0}],
+}
+
 
 def moved(state: State, dx: float) -> State:
     assert state.document is not None
@@ -36,12 +48,40 @@ def test_undo_during_a_drag_is_refused_with_a_reason(panel: Panel, facts: PlateF
     assert panel.status.text.text() == "Let go of the drag first, or leave it with Esc"
     assert session.edits.is_dragging
     session.edits.abort()
+    session.runs.take_event(STARTED)
+    session.runs.show_live()
+    for command in ("undo", "redo"):
+        panel.commands[command].trigger()
+        assert panel.status.text.text() == "The run is under way: look, and edit when it has ended"
+    panel.inspector.history.list.setCurrentRow(0)
+    panel.inspector.history.list.itemClicked.emit(panel.inspector.history.list.item(0))
+    assert session.edits.labels == ("move points",)
+    session.runs.end_live()
     undo.trigger()
     assert panel.status.text.text() == "Undone: move points"
     session.edits.undo()
     undo.setEnabled(True)
     undo.trigger()
     assert panel.status.text.text() == "Nothing to be undone"
+
+
+def test_a_drag_keeps_its_tool(panel: Panel, facts: PlateFacts, out: Path) -> None:
+    session, canvas = panel.session, panel.canvas
+    session.open(facts, out)
+    session.take_results(read_run_results(out))
+    panel.commands["tool.transform"].trigger()
+    session.edits.begin("move points")
+    session.edits.preview(moved(session.state, 1.0))
+    canvas._is_held = True
+    panel.commands["tool.landmark"].trigger()
+    assert panel.status.text.text() == "Let go of the drag first, or leave it with Esc"
+    assert (canvas.tool, canvas.context.takes, session.edits.is_dragging) == ("transform", "points", True)
+    assert panel.commands["tool.transform"].isChecked()
+    assert not panel.commands["tool.landmark"].isChecked()
+    canvas.cancel_gesture()
+    session.edits.abort()
+    panel.commands["tool.landmark"].trigger()
+    assert canvas.tool == "landmark"
 
 
 def test_saving_says_where(qtbot: QtBot, panel: Panel, facts: PlateFacts, out: Path) -> None:

@@ -21,7 +21,7 @@ from rotopaint_ui.session.repeats import repeated_correction
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
 
-from .conftest import make_document, move_points
+from .conftest import FRAMES, make_document, move_points
 from .mouse import ALT, CTRL, LEFT, SHIFT, drag, places
 
 K = Qt.Key
@@ -265,9 +265,18 @@ def test_teach_is_offered_when_corrections_repeat(qtbot: QtBot, shot: Panel) -> 
     correct(shot, 1005)
     assert button.property("offered")
     assert any("seam was corrected the same way 2 times" in line for line in shot.status.history)
+    steps = len(shot.session.edits.labels)
+    for frame in FRAMES:
+        correct(shot, frame)
+    assert not button.property("offered")  # there is no rest
+    shot.session.edits.go_to_step(steps)
+    assert button.property("offered")
     qtbot.mouseClick(button, LEFT)
     qtbot.waitUntil(lambda: taught(shot), timeout=60_000)
     assert not button.property("offered")
+    assert shot._services.review.before is not None
+    shot.session.edits.undo()
+    assert shot._services.review.before is None  # what U compares with is the step before, from now on
 
 
 def test_a_hold_counts_as_one_correction() -> None:
@@ -481,6 +490,7 @@ def test_learning_is_stopped_or_refused_and_nothing_has_changed(qtbot: QtBot, sh
     qtbot.keyClick(shot.canvas, K.Key_Escape)
     qtbot.waitUntil(lambda: not learns(shot), timeout=60_000)
     assert shot.status.text.text() == "Learn shot: Stopped: no pack was made"
+    assert shot.status.text.property("kind") == "plain"
     (engine / "wait").unlink()
     (engine / "refusal").write_text("2 poses are corrected (frames 1001, 1003); wanted 3 or more")
     qtbot.keyClick(shot.canvas, K.Key_T, CTRL | ALT)

@@ -112,7 +112,8 @@ def mine_joined(
     kept = [row for row in sorted(pictures) if row not in dropped]
     samples = [make_sample(truth, row, pictures[row], val) for row in kept]
     usable = [sample for sample in samples if len(sample.landmarks) >= 2]
-    notes = [*joined.notes, *alias_notes(truth, rows), *val_notes]
+    every = {(row.shot, row.frame) for row in joined.rows}
+    notes = [*joined.notes, *options.exclude.idle(every), *alias_notes(truth, rows), *val_notes]
     if samples and not usable:
         raise UsageError("; ".join(["no frame has 2 landmarks of the sheet", *notes[-1:]]))
     if len(usable) < len(samples):

@@ -66,6 +66,14 @@ class Exclusion:
         """Whether a frame is excluded by shot or number."""
         return any(shot == name and (span is None or frame in span) for name, span in self.frames)
 
+    def idle(self, frames: Set[tuple[str, int]]) -> list[str]:
+        """A line for each range of frames that covers none of the shots' frames."""
+        return [
+            f"--exclude {shot}:{span}: covers no frame of {shot}"
+            for shot, span in self.frames
+            if span is not None and not any(name == shot and frame in span for name, frame in frames)
+        ]
+
     def check(self, shots: Sequence[str]) -> None:
         """Raises UsageError if a named shot is not among those found."""
         for name, _ in self.frames:

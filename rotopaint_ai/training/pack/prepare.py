@@ -146,9 +146,10 @@ class Tail:
         self._budget.reserve(self._remaining_s())
 
     def time_for_seams(self) -> float:
-        """Seconds for tuning the seam network: the time that other parts leave, or the recipe's."""
+        """Seconds for tuning the seam network: the recipe's, or what other parts leave of them."""
         if self._budget.limit_s is not None and self.seam_s:
-            self.seam_s = max(1.0, self._budget.left_s() - sum(self._remaining.values()))
+            left = self._budget.left_s() - sum(self._remaining.values())
+            self.seam_s = max(1.0, min(self.seam_s, left))
         return self.seam_s
 
     def _remaining_s(self) -> float:

@@ -202,6 +202,13 @@ def test_results_replace_nothing_that_is_measured(
     assert target.read_bytes() == before
 
 
+def test_one_file_for_two_results_is_refused(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    same = str(tmp_path / "result")
+    assert main(["evaluate", "puppet", str(dataset), "--json", same, "--html", f"{tmp_path}/./result"]) == 2
+    assert "--json, --html and --contact name one file" in capsys.readouterr().err
+    assert not (tmp_path / "result").exists()
+
+
 def test_a_pack_does_not_pass_on_frames_that_it_has_learned_from(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

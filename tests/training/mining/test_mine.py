@@ -337,6 +337,11 @@ def test_the_command_reports_its_result(
     assert "15 landmarks, 4 shapes; 1 frames excluded" in said
 
 
+def test_an_exclusion_that_covers_no_frame_is_named() -> None:
+    exclude = Exclusion.parse(["shot1:1001-1004,shot1:5000-6000", "shot2"])
+    assert exclude.idle({("shot1", 1004), ("shot2", 5001)}) == ["--exclude shot1:5000-6000: covers no frame of shot1"]
+
+
 @pytest.mark.shared
 def test_puppets_as_an_artist_left_them(shared: Path, tmp_path: Path) -> None:
     folder = shared / "data" / "puppets" / "A_pip"

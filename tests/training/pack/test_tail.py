@@ -22,6 +22,19 @@ class _Clock:
         return self.now
 
 
+def test_seams_are_tuned_for_no_longer_than_the_recipe_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By hand: of 900 s 60 s are the recipe's, where steps end early, and 25 s where 875 s are gone."""
+    monkeypatch.setattr(prepare, "_reading_s", lambda ready: prepare._READING_S)
+    monkeypatch.setattr(prepare, "_estimate_seconds", lambda ready, seams: {"export": 0.0})
+    clock = _Clock()
+    ready = cast(Any, type("Ready", (), {"config": type("Config", (), {"seam_minutes": 1.0})}))
+    telling = prepare.Tail(ready, Budget(900.0, began=0.0, now=clock), lambda event: None, seams=True)
+    clock.now = 3.0
+    assert telling.time_for_seams() == pytest.approx(60.0)
+    clock.now = 875.0
+    assert telling.time_for_seams() == pytest.approx(25.0)
+
+
 def test_a_long_part_reports_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """By hand: after 100 s, 40 s remain, plus a twentieth of the export's 60 s, which takes longer than expected."""
     monkeypatch.setattr(prepare, "_reading_s", lambda ready: prepare._READING_S)

@@ -35,8 +35,9 @@ _WAYS_ON: Mapping[Interpolation, str] = {
     "ease": "Ease out and in",
     "smooth": "Run smoothly",
 }
-_MOST_STEPS = 200  # edits of keys whose choice comes back with undo, times two
+_MOST_STEPS = 100  # edits of keys whose choice comes back with undo
 Places = frozenset[KeyPlace]
+_Chosen = tuple[RotoDocument | None, Places]  # shapes, and the keys that were chosen in them
 _NONE: Places = frozenset()
 
 
@@ -79,7 +80,7 @@ class DopeSheet:
         self._drag: _Drag | None = None
         self._end = QPointF()
         self._known: tuple[RotoDocument | None, frozenset[str], tuple[KeyRow, ...]] = (None, frozenset(), ())
-        self._steps: list[tuple[RotoDocument | None, Places]] = []  # shapes around edits here, and the keys chosen then
+        self._steps: list[tuple[_Chosen, _Chosen]] = []  # before and after edits made here
         session.edits.moved.append(self._choose_again)
 
     # --- what there is
@@ -161,9 +162,9 @@ class DopeSheet:
         if drag is None or not drag.has_begun:
             return
         if drag.kind != "band":
-            self._remember(self._session.edits.before_gesture.document, drag.chosen)
+            before = self._session.edits.before_gesture.document, drag.chosen
             self._session.edits.commit()
-            self._remember(self._session.document, self._chosen)
+            self._remember(before, self._chosen)
         elif self._chosen:
             what = "1 key" if len(self._chosen) == 1 else f"{len(self._chosen)} keys"
             self._session.say(f"{what}: drag moves, Ctrl+drag stretches, the right button offers more")
@@ -285,20 +286,21 @@ class DopeSheet:
 
     def _put_step(self, label: str, make: Callable[[RotoDocument], RotoDocument], chosen: Places) -> None:
         """Make an undo step, after which other keys are chosen."""
-        before = self._session.document
+        before = self._session.document, self._chosen
         if self._context.is_free and self._context.put(label, make):
-            self._remember(before, self._chosen)
             self._chosen = chosen
-            self._remember(self._session.document, chosen)
+            self._remember(before, chosen)
 
-    def _remember(self, document: RotoDocument | None, chosen: Places) -> None:
-        self._steps = [*self._steps[-_MOST_STEPS:], (document, chosen)]
+    def _remember(self, before: _Chosen, chosen: Places) -> None:
+        self._steps = [*self._steps[-_MOST_STEPS:], (before, (self._session.document, chosen))]
 
     def _choose_again(self, before: State, after: State) -> None:
         """After undo or redo of an edit made here, choose the keys that were chosen then."""
-        known = (chosen for document, chosen in reversed(self._steps) if document is after.document)
-        if any(document is before.document for document, _ in self._steps):
-            self._chosen = next(known, self._chosen)
+        for step in reversed(self._steps):
+            for (left, _), (shown, chosen) in (step, step[::-1]):
+                if left is before.document and shown is after.document:
+                    self._chosen = chosen
+                    return
 
     # --- keys and menu
 
