@@ -56,6 +56,8 @@ def connect_services(
     """Connect the signals of services."""
     say, opening, jobs = widgets.status.say, services.opening, services.jobs
     _connect_frames(services, widgets, updates, results)
+    opening.opened.connect(lambda plate: services.teacher.forget())  # first, so that its last line is not the one shown
+    opening.opened.connect(lambda plate: services.tracker.forget())
     opening.opened.connect(results.show_plate)
     opening.waits.connect(updates.show_waiting)
     opening.put_back.connect(updates.want_pictures)
@@ -88,8 +90,6 @@ def connect_services(
     tracker.message_sent.connect(say)
     tracker.progressed.connect(widgets.status.show_progress)
     tracker.ended.connect(widgets.status.hide_progress)
-    opening.opened.connect(lambda plate: teacher.forget())
-    opening.opened.connect(lambda plate: tracker.forget())
     services.previewer.shown.connect(updates.show_preview)
     services.autosave.kept.connect(updates.refresh)
 
