@@ -381,6 +381,15 @@ def test_the_curves_of_now_come_back_with_the_key_another_window_or_another_shot
     assert not shot.commands["before"].isChecked()
 
 
+def test_another_shot_says_what_to_do_there_and_not_what_ended(
+    qtbot: QtBot, shot: Panel, engine: Path, facts: PlateFacts
+) -> None:
+    begin_teaching(qtbot, shot, engine)
+    shot.opening.opened.emit(facts)
+    assert shot.status.text.text() == "Drag a box around the face, then press Run"
+    assert any("Teach shot: stopped" in line for line in shot.status.history)
+
+
 def test_errors_expected_by_teach_order_the_frames_until_undo(qtbot: QtBot, shot: Panel) -> None:
     before = shot.session.run.errors, shot.session.worst()
     assert before[1][:2] == [1006, 1003]
