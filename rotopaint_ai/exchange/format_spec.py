@@ -137,7 +137,9 @@ def make_text_format(
         wanted = as_written(meant) if as_written else meant
         called = names(wanted) if names else None
         proof = compare(wanted, found, loses=lost, names=called)
-        return replace(proof, matte_difference=drawn_difference(meant, found, called)) if as_written else proof
+        if as_written is None:
+            return proof
+        return replace(proof, matte_difference=max(proof.matte_difference, drawn_difference(meant, found, called)))
 
     def write(path: Path, meant: RotoDocument) -> WrittenFile:
         from rotopaint_ai.exchange import lossiness

@@ -79,6 +79,14 @@ def _read_nuke(
     return reading.document, reading.losses
 
 
+def _prove_nuke(path: Path, meant: RotoDocument) -> Proof:
+    from rotopaint_ai.exchange.nuke_writer import hold_outs_first
+    from rotopaint_ai.exchange.round_trip import compare
+
+    found, _ = _read_nuke(path, meant.width, meant.height)
+    return compare(hold_outs_first(meant), found, loses=nuke.NOT_KEPT, names=nuke.script_names(meant))
+
+
 def _write_nuke(path: Path, meant: RotoDocument) -> WrittenFile:
     proof = nuke.write_report(path, meant)
     return WrittenFile(proof.max_error_px, proof.losses)
@@ -140,6 +148,7 @@ FORMATS = (
         _write_nuke,
         loses=nuke.NOT_KEPT,
         names=nuke.script_names,
+        prove=_prove_nuke,
         read_nodes=_read_nuke,
         holds=frozenset(("eases", "feather line", "moving layers")),
     ),

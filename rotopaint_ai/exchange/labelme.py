@@ -270,7 +270,7 @@ def _prove(path: Path, meant: RotoDocument) -> Proof:
     texts = [(frame, parsing.text_of(file), file.name) for frame, file in files]
     found = loads_all(texts, width=meant.width, height=meant.height, where=path.name).document
     proof = compare(as_written(meant), found, loses=lossiness.features(losses_of(meant)) - polygons.SETTLED)
-    return replace(proof, matte_difference=drawn_difference(meant, found))
+    return replace(proof, matte_difference=max(proof.matte_difference, drawn_difference(meant, found)))
 
 
 FORMAT: Final = FormatSpec(

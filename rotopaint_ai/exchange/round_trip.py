@@ -108,8 +108,9 @@ def compare(
 
 
 def drawn_difference(meant: RotoDocument, found: RotoDocument, names: Mapping[str, str] | None = None) -> float:
-    """The largest difference of a shape's drawn matte, as a share of its area: what a file changes that cannot hold all
-    of a document."""
+    """The largest difference of a shape's matte, drawn on a few of its keys, as a share of its area.
+
+    It is what a file changes that cannot hold all of a document."""
     there = {shape.name: shape for shape in found.shapes}
     differences = [
         _matte_difference(shape, other, meant, frame)
@@ -180,14 +181,14 @@ def _together(names: Sequence[str]) -> list[str]:
     places: dict[str, int] = {}
     for at, name in enumerate(names):
         parts = name.split("/")
-        for depth in range(1, len(parts) + 1):
+        for depth in range(1, len(parts)):
             places.setdefault("/".join(parts[:depth]), at)
 
-    def place(name: str) -> list[int]:
-        parts = name.split("/")
-        return [places["/".join(parts[:depth])] for depth in range(1, len(parts) + 1)]
+    def place(at: int) -> list[int]:
+        parts = names[at].split("/")
+        return [*(places["/".join(parts[:depth])] for depth in range(1, len(parts))), at]
 
-    return sorted(names, key=place)
+    return [names[at] for at in sorted(range(len(names)), key=place)]
 
 
 # --- shapes -----------------------------------------------------------------------------------------------------------

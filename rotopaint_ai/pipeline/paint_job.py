@@ -170,6 +170,7 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
             sink=sink,
             cancel=cancel,
             absent=absent,
+            empty=f"{job.mattes.pictures.name}: is empty or covers all, nothing was painted" if job.mattes else "",
         )
 
 
@@ -246,11 +247,13 @@ def _for_each_frame(
     sink: Sink,
     cancel: Cancel,
     absent: Mapping[int, str],
+    empty: str = "",
 ) -> PaintedFrames:
     """Process every frame on several threads; a frame that fails is reported, and the others continue.
 
     `files`: the files of each frame; at the end a frame whose files are gone or changed has failed. `absent`: frames
-    that cannot be processed, with the reason; they are reported first, and count as failed.
+    that cannot be processed, with the reason; they are reported first, and count as failed. `empty`: what to say where
+    no frame has changed.
     """
     missing = sorted(absent)
     started = {"name": name, "out": str(out), "total": len(frames), "done": 0, "missing": missing}
@@ -284,8 +287,8 @@ def _for_each_frame(
         failed[frame] = f"frame {frame}: files are gone from {out} or not those that were written; run again"
         sink(Event("error", {"frame": frame, "message": failed[frame]}))
     done = [frame for frame in done if frame not in failed]
-    if done and set(done) <= set(untouched):
-        sink(warning(f"{name}: nothing was painted: the mattes are empty, or nothing of the plate is beside them"))
+    if empty and done and set(done) <= set(untouched):
+        sink(warning(empty))
     sink(Event("finished", {"done": len(done), "failed": list(failed), "missing": missing, "out": str(out)}))
     return PaintedFrames(tuple(done), {**failed, **absent})
 

@@ -267,9 +267,10 @@ class Painter:
         write_filled(self.out / format.clean_name(number), frame, filled)
         if self.patch:
             write_patch(self.out / patch_name(number, format), filled, format)
-        if filled is None or np.array_equal(filled.after, filled.seams.rgb):
+        if filled is None:
             return {NOT_PAINTED: 1.0}
-        return _seam_scores(filled) if self.rigs is None else event_facts(filled)
+        untouched = {NOT_PAINTED: 1.0} if np.array_equal(filled.after, filled.seams.rgb) else {}
+        return {**(_seam_scores(filled) if self.rigs is None else event_facts(filled)), **untouched}
 
     def neighbour(self, number: int) -> Frame:
         """Another frame of the plate, to be read only."""
@@ -329,7 +330,8 @@ def _seam_scores(filled: FilledRegion) -> dict[str, float]:
 class ExternalMattes:
     """A sequence of mattes of the plate's size.
 
-    In colour files the brightest colour's code counts; where all colours are black, alpha, as Nuke's Roto writes it.
+    In colour files the brightest colour's code counts; where all colours are black, alpha, as Nuke's Roto writes it,
+    unless it is 1 everywhere.
     """
 
     pictures: Plate
@@ -353,7 +355,8 @@ class ExternalMattes:
         cover = codes / np.float32(read.maximum) if read.maximum else codes
         if not cover.any():
             alpha = self.pictures.matte_channels(frame)
-            cover = cover if alpha is None or alpha.shape != cover.shape else alpha
+            is_matte = alpha is not None and alpha.shape == cover.shape and not (alpha >= 1.0).all()
+            cover = alpha if is_matte and alpha is not None else cover
         return Region(*read.origin, np.clip(np.nan_to_num(cover), 0.0, 1.0))
 
 

@@ -151,6 +151,8 @@ def test_the_shapes_of_a_layer_may_stand_together() -> None:
     meant = named((brow, "face/up/brow"), (chin, "chin"), (nose, "face/nose"))
     nested = named((brow, "face/up/brow"), (nose, "face/nose"), (chin, "chin"))
     assert not round_trip.compare(meant, nested).faults
+    alike = named((brow, "face/brow"), (chin, "face"), (nose, "face/nose"))
+    assert not round_trip.compare(alike, replace(alike, shapes=[alike.shapes[k] for k in (0, 2, 1)])).faults
     for wrong in (meant.shapes[::-1], (meant.shapes[1], meant.shapes[0], meant.shapes[2])):
         assert round_trip.compare(meant, replace(meant, shapes=wrong)).faults == ("shapes are in another order",)
 

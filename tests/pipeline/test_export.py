@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from rotopaint_ai.jobs import Event, RunJob
 from rotopaint_ai.pipeline import export
 from rotopaint_ai.pipeline.executor import Eta
 from rotopaint_ai.pipeline.export import check_exports, write_exports, write_nuke_in_parts
+from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
 
@@ -54,6 +56,20 @@ def test_every_format_asked_for_is_written_once(tmp_path: Path) -> None:
     assert all(item.matte_difference <= 1e-4 for item in written)
     n_keys = sum(len(shape.keys) for shape in _document().shapes)
     assert [item.n_keys for item in written] == [n_keys, n_keys, n_keys - 1]  # no drawing where the seam is hidden
+
+
+@pytest.mark.parametrize("name", ["nuke", "silhouette"])
+@pytest.mark.parametrize("n_apart", [0, 1, 2])
+def test_a_group_whose_shapes_stand_apart_is_written(tmp_path: Path, name: str, n_apart: int) -> None:
+    whole, group = _document(), Layer("face")
+    seam, eye = whole.shapes[:2]
+    other, away = replace(eye, name="other"), replace(eye, name="hand", subtract=True)
+    grouped = [replace(shape, layer=group) for shape in (seam, eye)]
+    shapes = (grouped[0], *(other, away)[:n_apart], grouped[1])
+    [_, written] = write_exports(
+        replace(whole, shapes=shapes), RunJob("p", "o", ("1,2,3,4",), exports=(name,)), tmp_path
+    )
+    assert written.error == ""
 
 
 def test_the_countdown_of_frames_ends_at_the_time_of_the_exports() -> None:

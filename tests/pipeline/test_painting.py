@@ -149,8 +149,25 @@ def test_it_is_said_where_nothing_was_painted(plate: Plate, tmp_path: Path) -> N
     painted, events = _clean(plate, CleanJob(tmp_path / "out", None, mattes=mattes))
     assert painted.done == (1003, 1004)
     said = [event.facts["message"] for event in events if event.kind == "warning"]
-    assert said == ["plate: nothing was painted: the mattes are empty, or nothing of the plate is beside them"]
+    assert said == ["matte: is empty or covers all, nothing was painted"]
     assert all(NOT_PAINTED not in event.facts for event in events)
+
+
+def test_a_seam_without_strength_is_measured_and_warned_of_by_nobody(plate: Plate, tmp_path: Path) -> None:
+    paints = PaintTable(Paint(strength=0.0))
+    _, events = _clean(plate, CleanJob(tmp_path, DOCUMENT, paints=paints, frames="1003"))
+    assert [event.kind for event in events if event.kind == "warning"] == []
+    [frame] = [event.facts for event in events if event.kind == "frame"]
+    assert frame["seam_after"] == frame["seam_before"] > 1.0
+
+
+def test_an_alpha_that_is_full_everywhere_is_no_matte(plate: Plate, tmp_path: Path) -> None:
+    black, full = (np.full((HEIGHT // 2, WIDTH // 2), value, np.float32) for value in (0.0, 1.0))
+    planes = [("R", black), ("G", black), ("B", black), ("A", full)]
+    path = tmp_path / "matte.1003.exr"
+    exr_writer.write(path, planes, data_at=(0, 0), display=(0, 0, WIDTH, HEIGHT), pixel_aspect=1.0)
+    mattes = ExternalMattes.open(str(tmp_path / "matte.####.exr"), plate)
+    assert not mattes.at(1003).coverage.any()
 
 
 def test_mattes_of_another_size_are_refused(plate: Plate, tmp_path: Path) -> None:

@@ -123,6 +123,12 @@ def test_undo_and_redo_choose_the_keys_that_were_chosen_then(
     session.edits.undo()  # a step of something else leaves the choice alone
     assert sheet.chosen_keys == frozenset()
     sheet.choose_all()
+    sheet.set_way_on("linear")  # as they are already: no step
+    sheet.cancel()
+    session.edits.push("rename", replace(session.state, face="other"))
+    session.edits.undo()
+    assert sheet.chosen_keys == frozenset()
+    sheet.choose_all()
     sheet.forget()
     session.edits.undo()
     assert sheet.chosen_keys == frozenset()

@@ -146,7 +146,7 @@ class Tail:
         self._budget.reserve(self._remaining_s())
 
     def time_for_seams(self) -> float:
-        """Seconds for tuning the seam network: the recipe's, or what other parts leave of them."""
+        """Seconds for tuning the seam network: the recipe's (at most a fifth of the limit), or what is left."""
         if self._budget.limit_s is not None and self.seam_s:
             left = self._budget.left_s() - sum(self._remaining.values())
             self.seam_s = max(1.0, min(self.seam_s, left))

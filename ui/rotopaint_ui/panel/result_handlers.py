@@ -89,7 +89,7 @@ class ResultHandlers(QObject):
                     else "The shapes as they were saved"
                 )
         if results.is_cut_off and not is_run and session.project.trouble is None:
-            widgets.status.say("A run of this shot was not finished: Run goes on from there")
+            widgets.status.say("The last run of this shot has not ended: press Run to finish it")
         self._updates.refresh()
 
     def end_job(self, kind: str, is_whole: bool) -> None:

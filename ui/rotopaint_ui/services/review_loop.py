@@ -250,7 +250,7 @@ class ReviewLoop:
             self._say(keys_moved_between(asked[1], asked[1]).text(asked[0].capitalize()))
 
     def _forget_before(self, before: State, after: State) -> None:
-        """After undo or redo, the step that it would undo next is what is compared with."""
+        """Undo and redo end the comparison with the shapes before a spread or refit."""
         self.before = None
 
     def show_moved(self, before: RotoDocument, after: RotoDocument) -> KeyDiff:

@@ -21,6 +21,7 @@ from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes import edit_keys
 from rotopaint_ai.shapes.edit_keys import CopiedKeys, KeyPlace, Ways
 from rotopaint_ai.shapes.roto import Interpolation, RotoDocument
+from rotopaint_ui.session.history import IN_MEMORY
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.timeline.axis import Axis
 from rotopaint_ui.timeline.key_rows import KeyRow, key_rows, paint_chosen, paint_hidden, paint_ways_on
@@ -35,7 +36,6 @@ _WAYS_ON: Mapping[Interpolation, str] = {
     "ease": "Ease out and in",
     "smooth": "Run smoothly",
 }
-_MOST_STEPS = 100  # edits of keys whose choice comes back with undo
 Places = frozenset[KeyPlace]
 _Chosen = tuple[RotoDocument | None, Places]  # shapes, and the keys that were chosen in them
 _NONE: Places = frozenset()
@@ -292,7 +292,8 @@ class DopeSheet:
             self._remember(before, chosen)
 
     def _remember(self, before: _Chosen, chosen: Places) -> None:
-        self._steps = [*self._steps[-_MOST_STEPS:], (before, (self._session.document, chosen))]
+        if before[0] is not self._session.document:
+            self._steps = [*self._steps[1 - IN_MEMORY :], (before, (self._session.document, chosen))]
 
     def _choose_again(self, before: State, after: State) -> None:
         """After undo or redo of an edit made here, choose the keys that were chosen then."""
