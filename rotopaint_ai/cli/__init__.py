@@ -106,7 +106,17 @@ def _dispatch(words: list[str]) -> int:
         from rotopaint_ai.cli.shell_words import join_files
 
         given = join_files(given, has_frames=name != "panel")
-    return command.execute(parser.parse_args(given))
+    return command.execute(parser.parse_args(given) if name == "bench" else _parse(parser, given))
+
+
+def _parse(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command.
+
+    An option may stand between two arguments, of which the second may be left out. argparse reads that in another way,
+    which knows no commands of a command.
+    """
+    found, left = parser.parse_known_args(words)
+    return parser.parse_intermixed_args(words) if left else found
 
 
 def _with_signed_values(words: Sequence[str]) -> list[str]:

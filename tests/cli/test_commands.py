@@ -373,6 +373,20 @@ NASTY = "a\nwarning: b\x1b[31m\u202e[/bold]"
 SHOWN = "a warning: b\\x1b[31m\\u202e[/bold]"
 
 
+def test_an_option_may_stand_between_two_arguments(
+    shapes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "shapes.nk"
+    assert main(["convert", str(shapes / "shapes.roto.json"), "--offset", "3", str(target)]) == 0
+    assert target.is_file()
+    capsys.readouterr()
+    for words, reason in (([str(shapes), "b", "c", "d"], "unrecognized arguments: c d"), (["--offset", "3"], "IN")):
+        assert main(["convert", *words]) == 2
+        assert reason in capsys.readouterr().err
+    assert main(["bench", "run", "--nonsense"]) == 2
+    assert "unrecognized arguments: --nonsense" in capsys.readouterr().err
+
+
 def test_control_characters_in_names_are_escaped(
     shapes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
