@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -411,7 +411,7 @@ def _write_in_place(
     except OSError as error:
         error.filename, error.filename2 = str(target), None
         raise
-    given_up += tuple(_left_behind(meant, each))
+    given_up += (*_left_behind(meant, each), *_older_frames(target, each, {made.name for made in all_made}))
     return replace(written, losses=(*given_up, *written.losses)) if given_up else written
 
 
@@ -422,6 +422,18 @@ def _refuse_source(target: Path, source: Path | None) -> None:
     sources = [source] if source.exists() else source.parent.glob(re.sub("#+", "*", glob.escape(source.name)))
     if any(each.samefile(target) for each in sources):
         raise UsageError(f"{target}: is also the source; choose another name to write to")
+
+
+def _older_frames(target: Path, each: FormatSpec, made: Collection[str]) -> Iterator[str]:
+    """A line on the files of an earlier export of other frames, which a program would read with these."""
+    pattern = each.pattern(target).name if each.pattern is not None else ""
+    found = re.fullmatch(r"(.*?)#+(.*)", pattern)
+    if found is not None:
+        ours = re.compile(rf"{re.escape(found[1])}-?\d+{re.escape(found[2])}")
+        there = {path.name for path in target.parent.iterdir()} - set(made)
+        older = sorted(name for name in there if ours.fullmatch(name))
+        if older:
+            yield f"{len(older)} files of other frames stay beside it, such as {older[0]}: {pattern} names them, too"
 
 
 def _left_behind(meant: RotoDocument, each: FormatSpec) -> Iterator[str]:

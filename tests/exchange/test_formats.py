@@ -60,6 +60,21 @@ def test_files_of_frames_that_are_read_by_a_pattern_are_not_replaced_either(tmp_
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_frames_of_an_earlier_export_that_stay_are_told(tmp_path: Path) -> None:
+    document.write(tmp_path / "a.roto.json", sample())
+    n_frames = sample().last_frame - sample().first_frame + 1
+
+    def said(offset: int) -> list[str]:
+        done = formats.convert(tmp_path / "a.roto.json", tmp_path / "s.labelme.json", offset=offset)
+        return [line for line in done.losses if "stay beside" in line]
+
+    assert said(0) == said(0) == []
+    first = f"s.{sample().first_frame:04d}.labelme.json"
+    assert said(n_frames - 1) == [
+        f"{n_frames - 1} files of other frames stay beside it, such as {first}: s.####.labelme.json names them, too"
+    ]
+
+
 def test_losses_of_both_sides_are_listed(tmp_path: Path) -> None:
     document.write(tmp_path / "a.roto.json", sample())
     done = formats.convert(tmp_path / "a.roto.json", tmp_path / "a.svg")
