@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QAction, QImage
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -258,6 +258,7 @@ def test_an_open_choice_is_dark_to_its_edges(qtbot: QtBot) -> None:
     application = QApplication.instance()
     assert isinstance(application, QApplication)
     palette, style = application.palette(), application.style().name()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # else earlier tests' windows are dressed, too
     dialogs.dress(application)
     try:
         choice = QComboBox()
