@@ -6,7 +6,7 @@ Standard library only: numpy is imported when a file is written and checked, not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -127,7 +127,7 @@ def make_text_format(
 
     def prove_text(text: str, meant: RotoDocument, where: str) -> Proof:
         from rotopaint_ai.exchange import lossiness
-        from rotopaint_ai.exchange.round_trip import compare, drawn_difference
+        from rotopaint_ai.exchange.round_trip import compare
 
         lost = lossiness.features(module.losses_of(meant)) - settled
         reader = partial(stretched, pixel_aspect=meant.pixel_aspect) if stretched else module.loads
@@ -135,11 +135,8 @@ def make_text_format(
         if counts_from_first:
             found = edit.shift_frames(found, meant.first_frame)
         wanted = as_written(meant) if as_written else meant
-        called = names(wanted) if names else None
-        proof = compare(wanted, found, loses=lost, names=called)
-        if as_written is None:
-            return proof
-        return replace(proof, matte_difference=max(proof.matte_difference, drawn_difference(meant, found, called)))
+        whole = meant if as_written else None
+        return compare(wanted, found, loses=lost, names=names(wanted) if names else None, whole=whole)
 
     def write(path: Path, meant: RotoDocument) -> WrittenFile:
         from rotopaint_ai.exchange import lossiness

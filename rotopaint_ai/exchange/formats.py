@@ -39,7 +39,7 @@ from rotopaint_ai.exchange import (
 from rotopaint_ai.exchange.features import EVERY
 from rotopaint_ai.exchange.format_spec import FormatSpec, Tell, WrittenFile, make_text_format
 from rotopaint_ai.exchange.limits import bounded_width, check_names
-from rotopaint_ai.exchange.parsing import SizeConflictError
+from rotopaint_ai.exchange.parsing import SizeConflictError, frame_files
 from rotopaint_ai.exchange.stroke_outlines import closed_strokes
 from rotopaint_ai.files import refuse_no_file
 from rotopaint_ai.shapes import edit
@@ -426,14 +426,12 @@ def _refuse_source(target: Path, source: Path | None) -> None:
 
 def _older_frames(target: Path, each: FormatSpec, made: Collection[str]) -> Iterator[str]:
     """A line on the files of an earlier export of other frames, which a program would read with these."""
-    pattern = each.pattern(target).name if each.pattern is not None else ""
-    found = re.fullmatch(r"(.*?)#+(.*)", pattern)
-    if found is not None:
-        ours = re.compile(rf"{re.escape(found[1])}-?\d+{re.escape(found[2])}")
-        there = {path.name for path in target.parent.iterdir()} - set(made)
-        older = sorted(name for name in there if ours.fullmatch(name))
-        if older:
-            yield f"{len(older)} files of other frames stay beside it, such as {older[0]}: {pattern} names them, too"
+    if each.pattern is None:
+        return
+    pattern = each.pattern(target)
+    older = sorted(path.name for path in frame_files(pattern) if path.name not in made)
+    if older:
+        yield f"{len(older)} files of other frames stay beside it, such as {older[0]}: {pattern.name} names them, too"
 
 
 def _left_behind(meant: RotoDocument, each: FormatSpec) -> Iterator[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -119,11 +118,7 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
 def _frame_files(path: Path) -> list[Path]:
     if "#" not in path.name:
         return [path]
-    wanted = re.compile(re.sub(r"(\\?#)+", r"-?\\d+", re.escape(path.name)))
-    folder = path.parent if path.parent.is_dir() else Path(".")
-    found = sorted(
-        (each for each in folder.iterdir() if wanted.fullmatch(each.name)), key=lambda each: _frame_in_name(each) or 0
-    )
+    found = sorted(parsing.frame_files(path), key=lambda each: _frame_in_name(each) or 0)
     if not found:
         raise DocumentError(f"{path.name}: no file has a name of this pattern; check the path")
     if len(found) > polygons.MOST_PICTURES:
@@ -261,7 +256,7 @@ def _write_checked(path: Path, meant: RotoDocument) -> WrittenFile:
 
 
 def _prove(path: Path, meant: RotoDocument) -> Proof:
-    from rotopaint_ai.exchange.round_trip import compare, drawn_difference
+    from rotopaint_ai.exchange.round_trip import compare
 
     files = [
         (frame, parsing.frame_file(_frame_pattern(path), frame))
@@ -269,8 +264,8 @@ def _prove(path: Path, meant: RotoDocument) -> Proof:
     ]
     texts = [(frame, parsing.text_of(file), file.name) for frame, file in files]
     found = loads_all(texts, width=meant.width, height=meant.height, where=path.name).document
-    proof = compare(as_written(meant), found, loses=lossiness.features(losses_of(meant)) - polygons.SETTLED)
-    return replace(proof, matte_difference=max(proof.matte_difference, drawn_difference(meant, found)))
+    lost = lossiness.features(losses_of(meant)) - polygons.SETTLED
+    return compare(as_written(meant), found, loses=lost, whole=meant)
 
 
 FORMAT: Final = FormatSpec(

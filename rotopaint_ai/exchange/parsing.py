@@ -155,6 +155,13 @@ def frame_file(pattern: Path, frame: int) -> Path:
     return pattern.with_name(pattern.name.replace("####", f"{frame:04d}"))
 
 
+def frame_files(pattern: Path) -> list[Path]:
+    """The files on disk that a pattern with `####` names, in any order."""
+    wanted = re.compile(re.sub(r"(\\?#)+", r"-?\\d+", re.escape(pattern.name)))
+    folder = pattern.parent if pattern.parent.is_dir() else Path(".")
+    return [each for each in folder.iterdir() if wanted.fullmatch(each.name)]
+
+
 def names_of(document: RotoDocument, word: Callable[[str], str]) -> dict[str, str]:
     """The unique name of each shape with keys, in a format that changes names by `word`."""
     taken = TakenNames()

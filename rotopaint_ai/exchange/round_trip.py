@@ -8,7 +8,7 @@ described in one line. Needs numpy; the Python of a host such as Nuke uses `nuke
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -92,33 +92,35 @@ def compare(
     names: Mapping[str, str] | None = None,
     limit_px: float = LIMIT_PX,
     limit_matte: float = LIMIT_MATTE,
+    whole: RotoDocument | None = None,
 ) -> Proof:
     """Compare two documents over all frames of the first.
 
     `loses` are the features that the format does not keep; differences in them are ignored. `names` maps the names of
     the first document's shapes to those of the second. Curves may be `limit_px` apart, mattes `limit_matte` of their
     area. The matte limit applies only to formats that keep all that a matte depends on; it is always measured.
+    `whole` is the document before it was reduced to what the format holds; its mattes are measured, too.
     """
-    called = dict(names or {})
-    there = {shape.name: shape for shape in found.shapes}
-    pairs = [(shape, there.get(called.get(shape.name, shape.name))) for shape in meant.shapes]
+    pairs = _pairs(meant, found, names)
     faults = [*_document_faults(meant, found, loses), *_list_faults(pairs, meant, found, loses)]
     parts = [_shape_proof(a, b, meant, loses, limit_px, limit_matte) for a, b in pairs if b is not None]
-    return Proof.joined([Proof(faults=tuple(faults)), *parts])
+    drawn = () if whole is None else _drawn_differences(_pairs(whole, found, names), whole)
+    return Proof.joined([Proof(matte_difference=max(drawn, default=0.0), faults=tuple(faults)), *parts])
 
 
-def drawn_difference(meant: RotoDocument, found: RotoDocument, names: Mapping[str, str] | None = None) -> float:
-    """The largest difference of a shape's matte, drawn on a few of its keys, as a share of its area.
+def _pairs(
+    meant: RotoDocument, found: RotoDocument, names: Mapping[str, str] | None
+) -> list[tuple[RotoShape, RotoShape | None]]:
+    """Each shape and the one that was read back for it."""
+    there, called = {shape.name: shape for shape in found.shapes}, names or {}
+    return [(shape, there.get(called.get(shape.name, shape.name))) for shape in meant.shapes]
 
-    It is what a file changes that cannot hold all of a document."""
-    there = {shape.name: shape for shape in found.shapes}
-    differences = [
-        _matte_difference(shape, other, meant, frame)
-        for shape in meant.shapes
-        if shape.keys and (other := there.get((names or {}).get(shape.name, shape.name))) is not None and other.keys
-        for frame in _drawn_frames(shape, shape.frames, ())
-    ]
-    return max(differences, default=0.0)
+
+def _drawn_differences(pairs: Iterable[tuple[RotoShape, RotoShape | None]], meant: RotoDocument) -> Iterator[float]:
+    """The differences of the shapes' mattes, drawn on a few of their keys."""
+    for a, b in pairs:
+        if a.keys and b is not None and b.keys:
+            yield from (_matte_difference(a, b, meant, frame) for frame in _drawn_frames(a, a.frames, ()))
 
 
 # --- documents --------------------------------------------------------------------------------------------------------

@@ -121,8 +121,7 @@ class WidthTool(DragTool):
             if is_soft:
                 new[seam.name] = replace(settings, feather_px=_bounded_width(seam.feather_px + grown))
             else:
-                width = DEFAULT_WIDTH_PX if seam.width_px is None else seam.width_px
-                new[seam.name] = replace(settings, width_px=_bounded_width(width + 2 * grown))
+                new[seam.name] = replace(settings, width_px=_bounded_width(2 * (_half_width(seam) + grown)))
         self._session.seams.set(new)
 
     # --- control points

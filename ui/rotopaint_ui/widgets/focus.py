@@ -2,10 +2,10 @@
 
 In Qt shortcuts come before widgets, unless somebody claims the key first. Number boxes, text fields and lists keep the
 keys that such widgets use everywhere; with Ctrl or Alt a key is the panel's, but for Ctrl+Backspace and Ctrl+Delete,
-which delete a word. Before a shortcut acts, a number that is
-being typed is taken. Esc undoes what was typed in a field; Ctrl+Z then undoes only the typing. Return presses the
-button with the focus, in every window. After a choice, Return in a field of the panel, or a click on a tab, the viewer
-gets the focus; after a click on a row of a list it does not.
+which delete a word. Before a shortcut acts, a number that is being typed is taken. Esc undoes what was typed in a
+field; Ctrl+Z then undoes only the typing. Return presses the button with the focus, in every window. After a choice,
+Return in a field of the panel, or a click on a tab, the viewer gets the focus; after a click on a row of a list it does
+not.
 """
 
 from __future__ import annotations
@@ -180,11 +180,9 @@ def _leave_to_tab(widget: QWidget) -> None:
 
 def takes_keys(widget: QWidget | None, event: QKeyEvent) -> bool:
     """Whether a key belongs to the widget with the focus, and may not be a shortcut."""
-    is_plain = not event.modifiers() & ~_PLAIN
-    if not is_plain and isinstance(widget, _FIELDS) and not event.modifiers() & ~(_PLAIN | _WORD):
-        return event.key() in _DELETING
-    if not is_plain:
-        return False
+    if event.modifiers() & ~_PLAIN:
+        takes_word = event.key() in _DELETING and not event.modifiers() & ~(_PLAIN | _WORD)
+        return takes_word and isinstance(widget, _FIELDS)
     if isinstance(widget, QAbstractItemView) and widget.window().windowType() != Qt.WindowType.Popup:
         return event.key() in _WALKING
     if isinstance(widget, QAbstractSpinBox):
