@@ -69,6 +69,18 @@ def test_escape_closes_the_messages(qtbot: QtBot, shot: Panel) -> None:
     assert not messages.isVisible()
 
 
+def test_a_trouble_counts_until_it_was_read(qtbot: QtBot, shot: Panel) -> None:
+    log = shot.status.log
+    qtbot.mouseClick(log, LEFT)
+    shot.status.messages.close()
+    shot.status.say("1003: no face", "trouble")
+    shot.status.say("Saved", "good")  # covers it
+    assert (log.text(), log.property("kind"), log.toolTip()) == ("\u26a0 1", "trouble", "1003: no face")
+    qtbot.mouseClick(log, LEFT)
+    assert (log.text(), log.property("kind"), log.toolTip()) == ("\u2261", "plain", "All messages")
+    assert "1003: no face" in shot.status.messages.list.item(shot.status.messages.list.count() - 2).text()
+
+
 def test_what_the_last_shot_exported_does_not_stay(shot: Panel, facts: PlateFacts, tmp_path: Path) -> None:
     tab = shot.inspector.export
     shot.inspector.setCurrentWidget(tab)

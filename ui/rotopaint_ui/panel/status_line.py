@@ -63,7 +63,7 @@ class StatusLine(QFrame):
         super().__init__()
         self.setObjectName("status_line")
         self._log_lines: deque[tuple[str, str, str]] = deque(maxlen=N_KEPT)
-        self._n_troubles = 0
+        self._n_unread = 0  # troubles since the list was last opened
         self.text = ElidedLabel()
         self.text.setObjectName("status_text")
         self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -73,8 +73,9 @@ class StatusLine(QFrame):
         self.copy.setToolTip("Versions, machine, shot and messages, for those who mend it")
         self.copy.hide()
         self.log = QToolButton()
-        self.log.setToolTip("All messages")
+        self.log.setObjectName("messages_button")
         self.log.setAccessibleName("Messages")
+        self._show_unread()
         self.progress = QProgressBar()
         self.progress.setTextVisible(False)
         self.progress.setFixedWidth(180)
@@ -102,16 +103,14 @@ class StatusLine(QFrame):
         """Show one line; `kind` is plain, good or trouble."""
         text = in_panel_terms(text)
         line = " ".join(text.split())
-        if kind == "trouble":
-            self._n_troubles += 1
         self._log_lines.append((strftime("%H:%M:%S"), kind, line))
         self.text.setText(line)
         self.text.setToolTip(text)
-        self.text.setProperty("kind", kind)
-        self.text.style().unpolish(self.text)
-        self.text.style().polish(self.text)
+        _set_kind(self.text, kind)
         self.copy.setVisible(kind == "trouble")
-        self.log.setText(f"\u26a0 {self._n_troubles}" if self._n_troubles else "\u2261")
+        if kind == "trouble":
+            self._n_unread += 1
+            self._show_unread()
 
     def show_progress(self, done: int, total: int, note: str) -> None:
         """Show the progress of a job; without numbers, a busy bar."""
@@ -132,6 +131,22 @@ class StatusLine(QFrame):
 
     def _show_log(self) -> None:
         self.messages.show_above(self.log, self._log_lines)
+        self._n_unread = 0
+        self._show_unread()
+
+    def _show_unread(self) -> None:
+        """The list's button counts the troubles that a later line may have covered."""
+        latest = [text for _, kind, text in self._log_lines if kind == "trouble"][-self._n_unread :]
+        self.log.setText(f"\u26a0 {self._n_unread}" if self._n_unread else "\u2261")
+        self.log.setToolTip("\n".join(latest) if self._n_unread else "All messages")
+        _set_kind(self.log, "trouble" if self._n_unread else "plain")
+
+
+def _set_kind(widget: QWidget, kind: str) -> None:
+    """Give a widget the colours of a kind of message."""
+    widget.setProperty("kind", kind)
+    widget.style().unpolish(widget)
+    widget.style().polish(widget)
 
 
 def in_panel_terms(text: str) -> str:
