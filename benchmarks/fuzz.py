@@ -238,7 +238,8 @@ def _card_files(folder: Path) -> list[Path]:
             {"landmarks": ["N", 2, 2], "expected_error": ["N", 2], "visible": ["N", 2]},
         ),
         "shapes.onnx": ({"landmarks": ["N", 2, 2]}, {"points": ["N", 3, 6], "width": ["N", 1]}),
-        "seam.onnx": ({"strip": ["N", "T", 40, 3]}, {"logits": ["N", "T", 41]}),
+        "seam.onnx": ({"featured_strip": ["N", "T", 40, 11]}, {"logits": ["N", "T", 41]}),
+        "seam_features.onnx": ({"crop": ["N", 416, 416, 3]}, {"features": ["N", 208, 208, 8]}),
         "fill.onnx": ({"strip": ["N", "T", "S", 11]}, {"answer": ["N", "T", "S", 6]}),
         "detector.onnx": (
             {"picture": ["N", 64, 64, 3]},

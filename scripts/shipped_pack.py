@@ -22,7 +22,7 @@ from contextlib import chdir
 from pathlib import Path
 from typing import NamedTuple
 
-from rotopaint_ai.inference.pack import CARD, DETECTOR, FILL, SEAM, SEGMENTATION, load_card, write_card
+from rotopaint_ai.inference.pack import CARD, DETECTOR, FILL, SEAM, SEAM_FEATURES, SEGMENTATION, load_card, write_card
 
 NAME = "puppet"
 STAGE = (sys.executable, "-m", "rotopaint_ai.stage")
@@ -74,6 +74,11 @@ _NEXT = ("optimiser=adamw", "learning_rate=0.002", "small_share=0.4")
 LANDMARKS = (Training(6195, 1, _FIRST), Training(7200, 4, _NEXT), Training(6197, 6, (*_NEXT, "prior=true")))
 SEAM_FACES = Faces(130, 160000, 1.3, size=512, looks=2)
 SEAM_STEPS = 4500
+FEATURE_FACES = tuple(
+    Faces(characters, seed, 1.3, size=512, looks=2)
+    for characters, seed in ((40, 241000), (40, 242000), (40, 243000), (30, 244000), (30, 245000), (30, 246000))
+)
+FEATURE_STEPS, FEATURE_SETTINGS = 5400, ("learning_rate=0.004",)
 LOOKS = (
     Looks(44, 30000),
     Looks(26, 31000),
@@ -108,9 +113,7 @@ def all_steps(out: Path, share: float = 1.0, changes: Sequence[str] = (), worker
         yield _train(used, pack, words, training.steps, share, (*training.settings, *changes), pack / CARD)
         init = str(pack)
     pack = Path(init)
-    seams = out / "faces" / str(SEAM_FACES.seed)
-    yield _face_step(seams, SEAM_FACES, share, workers)
-    yield _train([seams], pack, {"recipe": "seam", "init": "none"}, SEAM_STEPS, share, (), pack / SEAM)
+    yield from _seam_steps(out, pack, share, workers)
     yield from _fill_steps(out, pack, share)
     plates = out / "plates"
     size = {"count": _part(PLATES, share), "seed": PLATES_SEED, "workers": workers}
@@ -127,6 +130,19 @@ def _face_step(folder: Path, faces: Faces, share: float, workers: int) -> Step:
     size = {**faces._asdict(), "characters": _part(faces.characters, share), "workers": workers}
     flags = ["--fronts"] if size.pop("fronts") else []
     return Step((*STAGE, "dataset", str(folder), *_options(size), *flags), folder / "samples.jsonl")
+
+
+def _seam_steps(out: Path, pack: Path, share: float, workers: int) -> Iterator[Step]:
+    """A training on strips alone, and one from there with features, on other faces: on its own it would trust them too
+    much."""
+    words, first = {"recipe": "seam", "init": "none"}, out / "seam" / SEAM
+    seams = out / "faces" / str(SEAM_FACES.seed)
+    yield _face_step(seams, SEAM_FACES, share, workers)
+    yield _train([seams], first, words, SEAM_STEPS, share, ("features=false",), first)
+    sets = {out / "faces" / str(faces.seed): faces for faces in FEATURE_FACES}
+    yield from (_face_step(folder, faces, share, workers) for folder, faces in sets.items())
+    settings = (*FEATURE_SETTINGS, f"start={first}")
+    yield _train(sets, pack, words, FEATURE_STEPS, share, settings, pack / SEAM_FEATURES)
 
 
 def _fill_steps(out: Path, pack: Path, share: float) -> Iterator[Step]:

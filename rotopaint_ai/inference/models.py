@@ -16,10 +16,12 @@ import numpy.typing as npt
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.inference.onnx_session import ModelSession
 from rotopaint_ai.inference.pack import (
+    FEATURED_STRIP,
     FILL_ANSWERS,
     FILL_CHANNELS,
     FILL_MULTIPLE,
     SEAM_MULTIPLE,
+    SEAM_N_FEATURES,
     SEAM_OFFSETS,
     SEAM_STRIPS,
     Pack,
@@ -72,9 +74,10 @@ class ShapeModel:
 
 @dataclass(frozen=True, slots=True)
 class SeamModel:
-    """`find_seams(strips)`: float32 (N,T,D,3) to logits (N,T/2,D+1), the `Evidence` of seams/placement.py."""
+    """`find_seams(strips)`: float32 (N,T,D,C) to logits (N,T/2,D+1), the `Evidence` of seams/placement.py."""
 
     session: ModelSession
+    describe: ModelSession | None = None  # the network of its features
 
     @property
     def zooms(self) -> tuple[int, ...]:
@@ -85,6 +88,14 @@ class SeamModel:
     def _input_name(self) -> str:
         (name,) = self.session.signature.inputs
         return name
+
+    def features(self, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.float16] | None:
+        """The features (H,H,F) of a crop (S,S,3); None for a model of pictures alone."""
+        if self.describe is None:
+            return None
+        crop = picture[None].astype(np.float32) / np.float32(255)
+        found: Array = self.describe.run(("features",), {"crop": crop})[0][0]
+        return found.astype(np.float16)
 
     def __call__(self, strips: Array, /) -> Array:
         return self.session.run(("logits",), {self._input_name: np.ascontiguousarray(strips, dtype=np.float32)})[0]
@@ -151,8 +162,9 @@ class Models:
     def close(self) -> None:
         """Free the models' memory; their metadata stays."""
         for model in (self.detect, self.predict_shapes, self.find_seams, self.fill, self.find_front):
-            if isinstance(session := getattr(model, "session", None), ModelSession):
-                session.close()
+            for name in ("session", "describe"):
+                if isinstance(session := getattr(model, name, None), ModelSession):
+                    session.close()
 
     @property
     def device_note(self) -> str:
@@ -244,9 +256,16 @@ def _grey_input(path: Path, name: str) -> npt.NDArray[np.float32]:
 def _seam_model(pack: Pack) -> SeamModel | None:
     if pack.seam_path is None:
         return None
-    strip = np.zeros((1, 2 * SEAM_MULTIPLE, SEAM_OFFSETS, 3), np.float32)
     name = seam_strip(read_signature(pack.seam_path))
-    model = SeamModel(open_model(pack.seam_path, device="cpu", threads=1, example={name: strip}))
+    described = pack.seam_features_path if name == FEATURED_STRIP else None
+    n_channels = 3 if described is None else 3 + SEAM_N_FEATURES
+    strip = np.zeros((1, 2 * SEAM_MULTIPLE, SEAM_OFFSETS, n_channels), np.float32)
+    seams = open_model(pack.seam_path, device="cpu", threads=1, example={name: strip})
+    if described is None:
+        model = SeamModel(seams)
+    else:
+        crop = _grey_input(described, "crop")
+        model = SeamModel(seams, open_model(described, device="cpu", threads=1, example={"crop": crop}))
     _check_output(pack.seam_path.name, model(strip), (1, SEAM_MULTIPLE, SEAM_OFFSETS + 1))
     return model
 

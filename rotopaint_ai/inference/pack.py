@@ -7,7 +7,10 @@
                     `width` [N,n_shapes]: the seam's full width in plate pixels
     seam.onnx       optional: `strip` or `zoomed_strip` float32 [N,T,D,3], strips along predicted seams
                     (seams/placement.py), T a multiple of 8, D = 40 -> `logits` [N,T/2,D+1]: the seam at each offset,
-                    and last `not visible`; a model with `zoomed_strip` also accepts strips of twice the resolution
+                    and last `not visible`; a model with `zoomed_strip` also accepts strips of twice the resolution, and
+                    one with `featured_strip` [N,T,D,11] such strips with the features of seam_features.onnx there
+    seam_features.onnx  with `featured_strip`: `crop` float32 [N,416,416,3] display-referred RGB 0..1, cut around the
+                    landmarks with CROP_MARGIN -> `features` [N,H,W,8] of the crop, at a lower resolution
     fill.onnx       optional: `strip` float32 [N,T,S,11], straightened seams (seams/learned_fill.py), T and S multiples
                     of 4 -> `answer` [N,T,S,6]: weights of three sources of light, and an offset per colour; a pack
                     without one, or with an earlier version's, paints with the shipped pack's
@@ -47,6 +50,7 @@ SHEET = "sheet.yaml"
 LANDMARKS = "landmarks.onnx"
 SHAPES = "shapes.onnx"
 SEAM = "seam.onnx"
+SEAM_FEATURES = "seam_features.onnx"
 FILL = "fill.onnx"
 DETECTOR = "detector.onnx"
 SEGMENTATION = "matte.onnx"
@@ -57,7 +61,9 @@ DEFAULT = "default"  # name of the shipped pack
 SEAM_MULTIPLE = 8  # the length T of a seam model's strips is a multiple of this ...
 SEAM_OFFSETS = 40  # ... and this is their number of offsets D
 # A seam model's input name -> the resolutions of strips it accepts, as multiples of the lowest.
-SEAM_STRIPS = {"strip": (1,), "zoomed_strip": (1, 2)}
+SEAM_STRIPS = {"strip": (1,), "zoomed_strip": (1, 2), "featured_strip": (1, 2)}
+FEATURED_STRIP = "featured_strip"  # the input whose strips have features beside the three colours ...
+SEAM_CROP_PX, SEAM_N_FEATURES = 416, 8  # ... of a crop of this side, so many of them
 FILL_MULTIPLE = 4  # both sides of a fill model's strips are multiples of this
 FILL_CHANNELS, FILL_ANSWERS = 11, 6  # input and output channels
 _EARLIER_ANSWERS = 7  # output channels of fills that corrected another paint; the shipped pack's replaces them
@@ -110,6 +116,11 @@ class Pack:
     def seam_path(self) -> Path | None:
         """The seam model, where the pack has one."""
         return self._path_of(SEAM)
+
+    @property
+    def seam_features_path(self) -> Path | None:
+        """The network whose features a seam model reads, where the pack has one."""
+        return self._path_of(SEAM_FEATURES)
 
     @property
     def detector_path(self) -> Path | None:
@@ -166,6 +177,10 @@ def load_pack(pack: str | Path | None = None) -> Pack:
     check_shape_signature(read_signature(loaded.shapes_path), sheet, str(loaded.shapes_path))
     if loaded.seam_path is not None:
         check_seam_signature(read_signature(loaded.seam_path), str(loaded.seam_path))
+        if loaded.seam_features_path is not None:
+            check_features_signature(read_signature(loaded.seam_features_path), str(loaded.seam_features_path))
+        elif seam_strip(read_signature(loaded.seam_path)) == FEATURED_STRIP:
+            raise PackError(f"{folder}: {SEAM_FEATURES} is missing, which its {SEAM} reads; install the pack again")
     if loaded.detector_path is not None:
         check_detector_signature(read_signature(loaded.detector_path), str(loaded.detector_path))
     if loaded.front_path is not None:
@@ -303,9 +318,17 @@ def check_shape_signature(signature: Signature, sheet: Sheet, where: str) -> Non
 def check_seam_signature(signature: Signature, where: str) -> None:
     """Raise PackError unless a seam model's inputs and outputs fit the pack format."""
     name = seam_strip(signature)
-    _check_tensor(signature.inputs, name, (None, None, SEAM_OFFSETS, 3), f"{where}: input")
+    n_channels = 3 + (SEAM_N_FEATURES if name == FEATURED_STRIP else 0)
+    _check_tensor(signature.inputs, name, (None, None, SEAM_OFFSETS, n_channels), f"{where}: input")
     _check_only(signature.inputs, {name}, where)
     _check_tensor(signature.outputs, "logits", (None, None, SEAM_OFFSETS + 1), f"{where}: output")
+
+
+def check_features_signature(signature: Signature, where: str) -> None:
+    """Raise PackError unless the inputs and outputs of a seam model's features fit the pack format."""
+    _check_tensor(signature.inputs, "crop", (None, SEAM_CROP_PX, SEAM_CROP_PX, 3), f"{where}: input")
+    _check_only(signature.inputs, {"crop"}, where)
+    _check_tensor(signature.outputs, "features", (None, None, None, SEAM_N_FEATURES), f"{where}: output")
 
 
 def seam_strip(signature: Signature) -> str:

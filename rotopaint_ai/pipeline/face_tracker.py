@@ -195,7 +195,7 @@ class SeamPlacer:
             or not self._placeable_seams()
         ):
             return
-        seen = look_near(pixels, origin, rounded_crop(found.crop), self.display)
+        seen = look_near(pixels, origin, rounded_crop(found.crop), self.display, self.evidence)
         if seen is not None:
             self._looks[found.frame] = seen
             if self.keep_look is not None:
@@ -263,13 +263,15 @@ class SeamPlacer:
         return known.placed
 
 
-def look_near(pixels: PixelSource, origin: tuple[int, int], crop: Crop, display: Display) -> SeamLook | None:
+def look_near(
+    pixels: PixelSource, origin: tuple[int, int], crop: Crop, display: Display, evidence: Evidence | None
+) -> SeamLook | None:
     """A look at a crop of a data window whose corner is at `origin`; None where less than 8 px of it are in the
     window."""
     rows, columns = crop_window(crop, pixels.shape, origin)
     if rows.stop - rows.start < 8 or columns.stop - columns.start < 8:
         return None
-    return look(pixels[rows, columns], origin[0] + columns.start, origin[1] + rows.start, crop, display)
+    return look(pixels[rows, columns], origin[0] + columns.start, origin[1] + rows.start, crop, display, evidence)
 
 
 def _leave_in_place(seam: Seam) -> PlacedSeam:

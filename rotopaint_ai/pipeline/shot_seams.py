@@ -41,6 +41,7 @@ from rotopaint_ai.pipeline.known_head import INFERRED
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import TrackedFrame
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
+from rotopaint_ai.pipeline.seam_ends import CurveInHold, read_ends, with_agreed_ends
 from rotopaint_ai.plates.colour import to_display
 from rotopaint_ai.seams.placement import PlacedSeam, Seam, SeamLook, place, unseen_third
 from rotopaint_ai.shapes.facespace import TOO_FEW, Complex, align_faces
@@ -52,7 +53,7 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet
 Array = NDArray[Any]
 T = TypeVar("T")
 
-N_SEARCHES = len(LOOKS) + 1  # of each hold: on the head, and once more near it
+N_SEARCHES = len(LOOKS) + 2  # of each hold: on the head, for its ends, and once more near it
 N_KNOWN = len(KNOWN_LOOKS) + 2  # the same on a known head, and one for shared marks
 STRETCH = 160  # holds solved together: no shot takes more memory than that
 FEWEST = 4  # holds that can outvote one
@@ -190,7 +191,7 @@ def look_at(plan: Plan, record: FrameRecord) -> SeamLook | None:
         read = plan.kept.look_up(record.frame, area) or plan.plate.read(record.frame, keep_native=False, near=area)
     except PlateError:
         return None
-    seen = look_near(LazyRgb(read), read.origin, crop, to_display)
+    seen = look_near(LazyRgb(read), read.origin, crop, to_display, plan.models.find_seams)
     if seen is not None:
         plan.looks.keep(record.frame, seen)
     return seen
@@ -271,7 +272,7 @@ def _on_known_head(
     try:
         shot = _observe_holds(holds, known.specs, plan.pack.sheet, is_rigid=True)
         solve = partial(solve_cameras, shot, known.points, known.motion_L)
-        solved, curves, placed = _place_on_head(plan, holds, known.specs, solve, progress)
+        solved, curves, placed = _place_on_head(plan, holds, known.specs, solve, progress, is_known=True)
         deviations = [dict(zip(curves[0], each)) for each in solved.deviations_px().tolist()]
     except np.linalg.LinAlgError:
         return None
@@ -289,9 +290,14 @@ def _place_on_head(
     specs: Sequence[ShapeSpec],
     solve: Callable[..., SolvedHead],
     progress: Steps,
+    *,
+    is_known: bool = False,
 ) -> tuple[SolvedHead, list[dict[str, Complex]], list[dict[str, PlacedSeam]]]:
     """The head that `solve` finds with the pictures, and each hold's seams as it projects them and as the picture shows
-    them nearby."""
+    them nearby.
+
+    `is_known`: the pack knows where the head's seams end.
+    """
     assert plan.models.find_seams is not None
     names = [spec.name for spec in specs]
     with ThreadPoolExecutor(plan.threads) as pool:
@@ -299,6 +305,9 @@ def _place_on_head(
             look = lambda hold: look_at(plan, holds[hold].record)  # noqa: E731
             found = solve(look, plan.models.find_seams, pool, progress.over)
             curves = [dict(zip(names, each)) for each in zip(*found.head.splines())]
+            if not is_known:
+                read = list(progress.over(pool.map(partial(_read_ends, plan), holds, curves)))
+                curves = with_agreed_ends(found.head, names, found.facts.build, curves, read)
             return found, curves, list(progress.over(pool.map(partial(_place_near_head, plan), holds, curves)))
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -366,6 +375,12 @@ def _place_near_head(plan: Plan, hold: _Hold, on_head: Mapping[str, Complex]) ->
     seams = [Seam(point_numbers(on_head[name]), hold.record.widths.get(name, 0.0), near) for name in names]
     found = place(seams, seen, hold.face_px, plan.models.find_seams, is_near=True)
     return {name: _less_sure(each, on_head[name]) for name, each in zip(names, found)}
+
+
+def _read_ends(plan: Plan, hold: _Hold, on_head: Mapping[str, Complex]) -> dict[str, CurveInHold]:
+    assert plan.models.find_seams is not None
+    visible = {name: each for name, each in on_head.items() if name not in hold.hidden}
+    return read_ends(visible, look_at(plan, hold.record), hold.face_px, plan.models.find_seams)
 
 
 def _is_of(holds: Sequence[_Hold], curves: Sequence[Mapping[str, Complex]], size_H: Array) -> bool:

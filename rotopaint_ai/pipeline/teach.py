@@ -252,7 +252,7 @@ def _read_hold(plate: Plate, number: int, guess: Array, models: Models) -> ReadH
         {name: spline_points(points[0, span].astype(np.float64)) for name, span in rows.items()},
         {name: float(w) if np.isfinite(w) else 0.02 * face for name, w in zip(rows, widths)},
         face,
-        look(rgb, *origin, crop, to_display),
+        look(rgb, *origin, crop, to_display, models.find_seams),
     )
 
 

@@ -96,6 +96,11 @@ def smooth_path(strip: StripReading, expected_error: float, beyond: int = 0) -> 
     return SeamPath(moves, nothing[:, 0], float((nothing[own] < 0.5).mean()), float(errors[own].mean()))
 
 
+def invisible(strip: StripReading) -> Array:
+    """The probability (S,) that the seam is invisible at each pair, each judged alone."""
+    return _odds(strip.logits)[1][:, 0]
+
+
 def _odds(logits: Array) -> tuple[Array, Array]:
     """Probabilities of each offset (S, D), and that the seam is invisible (S, 1)."""
     odds = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))

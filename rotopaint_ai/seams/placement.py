@@ -64,16 +64,22 @@ _NORMAL_PLACES = 3.0  # positions over which normals are smoothed
 
 
 class Evidence(Protocol):
-    """A network that finds seams in strips."""
+    """A network that finds seams in strips, and may describe the whole crop first: a strip alone does not show what the
+    groove in it belongs to."""
 
     @property
     def zooms(self) -> tuple[int, ...]:
         """The resolutions of its strips, some of ZOOMS, in the order of the searches."""
         ...
 
+    def features(self, picture: Array, /) -> Array | None:
+        """The features (h, w, F) of a crop's picture (PICTURE_PX, PICTURE_PX, 3), at any resolution; None for a network
+        of strips alone."""
+        ...
+
     def __call__(self, strips: Array, /) -> Array:
-        """Strips float32 (1, T, D, 3), T a multiple of MULTIPLE, to logits (1, T / 2, D + 1): the seam at each offset,
-        and last `not visible here`."""
+        """Strips float32 (1, T, D, 3 + F), T a multiple of MULTIPLE, to logits (1, T / 2, D + 1): the seam at each
+        offset, and last `not visible here`."""
         ...
 
 
@@ -83,7 +89,7 @@ class SeamLook:
 
     `grey` (h, w) float16: square root of luminance, its top-left corner at `x`, `y` in the plate, with `scale` pixels
     per plate pixel (1 for faces up to a thousand pixels). `picture` (PICTURE_PX, PICTURE_PX, 3) uint8: display-referred
-    colours of `crop`.
+    colours of `crop`; `features` (h, w, F): what the seam network makes of it.
     """
 
     grey: Array
@@ -92,13 +98,7 @@ class SeamLook:
     scale: float
     picture: Array
     crop: Crop
-
-    def picture_for(self, zoom: int) -> Array:
-        """The picture at the resolution of a zoom: one pixel a step in a crop of 1.3 faces."""
-        side = COARSE_PICTURE_PX * zoom
-        if side == len(self.picture):
-            return self.picture
-        return np.asarray(cv2.resize(self.picture, (side, side), interpolation=cv2.INTER_AREA))
+    features: Array | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,8 +167,22 @@ def unseen_third(placed: PlacedSeam) -> str:
     return f"{ways[at]} third"
 
 
-def look(rgb: Array, x: int, y: int, crop: Crop, display: Callable[[Array], Array]) -> SeamLook:
-    """Pictures of scene-linear pixels (h, w, 3) whose top-left pixel is at `x`, `y`; they should contain the crop."""
+def picture_for(zoom: int, picture: Array) -> Array:
+    """The picture of a crop (PICTURE_PX, PICTURE_PX, 3) at the resolution of a zoom: one pixel a step in a crop of 1.3
+    faces."""
+    side = COARSE_PICTURE_PX * zoom
+    if side == len(picture):
+        return picture
+    return np.asarray(cv2.resize(picture, (side, side), interpolation=cv2.INTER_AREA))
+
+
+def look(
+    rgb: Array, x: int, y: int, crop: Crop, display: Callable[[Array], Array], evidence: Evidence | None = None
+) -> SeamLook:
+    """Pictures of scene-linear pixels (h, w, 3) whose top-left pixel is at `x`, `y`; they should contain the crop.
+
+    `evidence`: the network that will look for seams in them.
+    """
     picture = np.rint(np.clip(display(cut(rgb, (x, y), crop, PICTURE_PX)), 0, 1) * 255).astype(np.uint8)
     grey, scale = cv2.cvtColor(np.ascontiguousarray(rgb, dtype=np.float32), cv2.COLOR_RGB2GRAY), 1.0
     while max(grey.shape) > LARGEST_PX:
@@ -178,7 +192,7 @@ def look(rgb: Array, x: int, y: int, crop: Crop, display: Callable[[Array], Arra
             scale / 2,
         )
     grey = np.sqrt(np.clip(np.nan_to_num(grey), 0.0, BRIGHTEST)).astype(np.float16)
-    return SeamLook(grey, x, y, scale, picture, crop)
+    return SeamLook(grey, x, y, scale, picture, crop, None if evidence is None else evidence.features(picture))
 
 
 def place(
@@ -312,33 +326,43 @@ def read_at(picture: Array, at_TDC: Array) -> Array:
 
 
 def strips(
-    ribbons: Sequence[CurvePlaces], picture: Array, scale: float, origin: Array, step: float
+    ribbons: Sequence[CurvePlaces], picture: Array, crop: Crop, step: float, features: Array | None = None
 ) -> tuple[Array, list[slice]]:
-    """All seams' strips in one row (1, T, D, 3), each of mean 0 and deviation 1, and the pairs of positions of each.
+    """All seams' strips in one row (1, T, D, 3 + F), and the pairs of positions of each.
 
-    `picture` (h, w, 3) has `scale` pixels per plate pixel, and its corner at `origin` in plate space.
+    `picture` (h, h, 3) and `features` (g, g, F) show the crop. Colours have mean 0 and deviation 1 in each strip.
     """
     parts: list[Array] = []
     rows: list[slice] = []
-    start = 0
+    start, n_channels = 0, 3 if features is None else 3 + features.shape[2]
+    corner = np.array([crop.x - crop.side / 2, crop.y - crop.side / 2])
     for item in ribbons:
-        strip = read_at(picture, (item.points_at(OFFSETS * step) - origin) * scale - 0.5).astype(np.float32)
+        at = (item.points_at(OFFSETS * step) - corner) / crop.side
+        strip = read_at(picture, at * len(picture) - 0.5).astype(np.float32)
         strip -= strip.mean(axis=(0, 1))
         strip = strip / (strip.std() + 1e-3 * 255)
-        parts += [strip, np.zeros((GAP, N_OFFSETS, 3), np.float32)]
+        if features is not None:
+            strip = np.concatenate([strip, _features_at(features, at)], axis=2)
+        parts += [strip, np.zeros((GAP, N_OFFSETS, n_channels), np.float32)]
         rows.append(slice(start // 2, (start + len(strip)) // 2))
         start += len(strip) + GAP
-    parts.append(np.zeros((-start % MULTIPLE, N_OFFSETS, 3), np.float32))
+    parts.append(np.zeros((-start % MULTIPLE, N_OFFSETS, n_channels), np.float32))
     return np.concatenate(parts)[None], rows
+
+
+def _features_at(features: Array, at_TDC: Array) -> Array:
+    """Features (T, D, F) at shares of the crop, which fade to 0 outside it."""
+    maps = (at_TDC * features.shape[1::-1] - 0.5).astype(np.float32)
+    four_each = np.split(features.astype(np.float32), range(4, features.shape[2], 4), axis=2)  # OpenCV's limit
+    read = [cv2.remap(part, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR) for part in four_each]
+    return np.concatenate([each.reshape(*at_TDC.shape[:2], -1) for each in read], axis=2)
 
 
 def read_strips(
     ribbons: Sequence[CurvePlaces], seen: SeamLook, step: float, evidence: Evidence, zoom: int = 1
 ) -> list[StripReading]:
     """The network's reading of each seam's strip; offsets are `step` pixels apart."""
-    corner = np.array([seen.crop.x - seen.crop.side / 2, seen.crop.y - seen.crop.side / 2])
-    picture = seen.picture_for(zoom)
-    row, pairs = strips(ribbons, picture, len(picture) / seen.crop.side, corner, step)
+    row, pairs = strips(ribbons, picture_for(zoom, seen.picture), seen.crop, step, seen.features)
     logits = evidence(row)[0]
     return [StripReading(logits[part], places.pairs.turn) for places, part in zip(ribbons, pairs)]
 

@@ -38,6 +38,12 @@ class Cameras:
         at = self.shift[:, None] + flat
         return np.asarray(at[..., 0] + 1j * at[..., 1])
 
+    def facing(self, points: Array) -> Array:
+        """Cosine of the angle between the view and the normal of a ball at points (M, 3) of it: (H, M)."""
+        away = points + np.array([0.0, 0.0, BALL])
+        normal = away / np.linalg.norm(away, axis=1, keepdims=True)
+        return np.asarray((normal @ self.turn.transpose(0, 2, 1))[..., 2])
+
     def projection_slopes(self, points: Array) -> tuple[Array, Array]:
         """Jacobians of projected points by cameras (H, M, 2, 6) and by points in space (H, M, 2, 3)."""
         ways = [self.slopes_along(points, np.full((len(self.size), len(points)), way)) for way in (1.0, 1j)]

@@ -15,7 +15,7 @@ from rotopaint_ai.errors import PackError
 from rotopaint_ai.files import file_sha256
 from rotopaint_ai.inference import pack as packs
 from rotopaint_ai.inference.models import open_fill, open_models
-from rotopaint_ai.inference.pack import FILL, find_pack, load_pack, write_card
+from rotopaint_ai.inference.pack import FILL, SEAM_CROP_PX, SEAM_FEATURES, find_pack, load_pack, write_card
 
 from .conftest import SHEET, SIZE, PackMaker
 
@@ -40,6 +40,25 @@ def test_a_seam_model_is_optional_and_has_to_fit(make_pack: PackMaker) -> None:
     write_card(folder, json.loads((folder / "card.json").read_text(encoding="utf-8")))
     with pytest.raises(PackError, match=r"seam\.onnx: input 'strip' is missing"):
         load_pack(folder)
+
+
+def test_a_seam_model_that_reads_features_wants_their_network(make_pack: PackMaker) -> None:
+    folder, shipped = make_pack(), load_pack()
+    assert shipped.seam_path is not None
+    assert shipped.seam_features_path is not None
+    shutil.copy(shipped.seam_path, folder)
+    write_card(folder, json.loads((folder / "card.json").read_text(encoding="utf-8")))
+    with pytest.raises(PackError, match=r"seam_features\.onnx is missing, which its seam\.onnx reads"):
+        load_pack(folder)
+    shutil.copy(folder / "shapes.onnx", folder / SEAM_FEATURES)
+    write_card(folder, json.loads((folder / "card.json").read_text(encoding="utf-8")))
+    with pytest.raises(PackError, match=r"seam_features\.onnx: input 'crop' is missing"):
+        load_pack(folder)
+    shutil.copy(shipped.seam_features_path, folder)
+    write_card(folder, json.loads((folder / "card.json").read_text(encoding="utf-8")))
+    seams = open_models(load_pack(folder), device="cpu", threads=1).find_seams
+    assert seams is not None
+    assert seams.features(np.zeros((SEAM_CROP_PX, SEAM_CROP_PX, 3), np.uint8)) is not None
 
 
 def test_the_landmark_model_has_to_fit(make_pack: PackMaker) -> None:

@@ -58,6 +58,10 @@ class Sees:
 
     says: Callable[[Array], Array]
     zooms: tuple[int, ...] = (1,)
+    describes: Callable[[Array], Array] = lambda picture: None
+
+    def features(self, picture: Array, /) -> Array | None:
+        return self.describes(picture)
 
     def __call__(self, strips: Array, /) -> Array:
         return self.says(strips)

@@ -15,6 +15,7 @@ from rotopaint_ai.seams.placement import (
     ACROSS,
     ALONG,
     MULTIPLE,
+    PICTURE_PX,
     CurvePlaces,
     Evidence,
     PlacedSeam,
@@ -64,9 +65,9 @@ def drawn(grey: Array, points: Array, *, depth: float = 0.12, width_px: float = 
     return np.asarray(grey - depth * np.exp(-0.5 * (away / (width_px / 2)) ** 2), dtype=np.float32)
 
 
-def seen(grey: Array) -> SeamLook:
+def seen(grey: Array, evidence: Evidence | None = None) -> SeamLook:
     rgb = np.repeat(grey[..., None], 3, axis=2)
-    return look(rgb, 0, 0, Crop(150, 150, 300), lambda linear: np.sqrt(np.clip(linear, 0, 1)))
+    return look(rgb, 0, 0, Crop(150, 150, 300), lambda linear: np.sqrt(np.clip(linear, 0, 1)), evidence)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_the_third_that_is_least_seen_is_named_as_the_picture_shows_it(
 
 
 def placed(grey: Array, points: Array, evidence: Evidence | None = None, error: float = 2.0) -> PlacedSeam:
-    return place([Seam(points, 6.0, error)], seen(grey), FACE_PX, evidence)[0]
+    return place([Seam(points, 6.0, error)], seen(grey, evidence), FACE_PX, evidence)[0]
 
 
 def _at_line(rows: Array) -> Array:
@@ -147,6 +148,24 @@ def test_a_network_reaches_farther_and_the_plate_settles_the_rest() -> None:
     assert curve_distance(found.points, CREASE, False)[0] < 0.5
     assert found.moved_px == pytest.approx(9.0, abs=1.0)
     assert found.expected_error_px < 4.5
+
+
+def test_features_of_the_crop_show_what_a_strip_does_not() -> None:
+    """A network whose fifth feature alone shows the seam, in a flat picture."""
+    ridge = -drawn(np.zeros((300, 300), np.float32), CREASE, depth=1.0)
+
+    def describe(picture: Array) -> Array:
+        assert picture.shape == (PICTURE_PX, PICTURE_PX, 3)
+        small = cv2.resize(ridge, (200, 200), interpolation=cv2.INTER_AREA)
+        return np.stack([np.zeros_like(small)] * 4 + [small], axis=2).astype(np.float16)
+
+    def says(rows: Array) -> Array:
+        assert rows.shape[3] == 3 + 5
+        return _at_line(np.repeat(-10 * rows[..., 7:], 3, axis=3))
+
+    found = placed(np.full((300, 300), 0.4, np.float32), moved(CREASE, 1.0, 7.0), Sees(says, (1, 2), describe), 7.0)
+    assert curve_distance(found.points, CREASE, False)[0] < 0.7
+    assert found.seen == 1.0
 
 
 def test_a_second_finer_look_settles_what_the_first_left() -> None:

@@ -167,7 +167,9 @@ def deliver(
     card = load_card(options.out)
     made = folder / network.file
     parity = write(made)
-    made.replace(options.out / network.file)
+    for name in (*network.others, network.file):
+        if (folder / name).is_file():
+            (folder / name).replace(options.out / name)
     write_card(options.out, _add_facts(card, network.card, {**facts, "parity": parity}))
     return parity
 

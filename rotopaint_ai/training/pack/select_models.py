@@ -34,7 +34,7 @@ from rotopaint_ai.training.models.face_prior import FacePrior, PriorSettings
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import HeldOutPredictions
-from rotopaint_ai.training.models.seam.task import export_seam, find_seams_to_leave, load_seam_net, tune_seam_net
+from rotopaint_ai.training.models.seam.task import export_strips, find_seams_to_leave, load_seam_nets, tune_seam_net
 from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, add_warped_copies, choose_guards
 
 Array64 = npt.NDArray[np.float64]
@@ -296,12 +296,12 @@ def tune_seams(
     """
     if start is None or not has_seams_to_tune(config, data, start):
         return SeamSelection(start, (), {})
-    first = load_seam_net(start)
+    first = load_seam_nets(start)
     tuned = tune_seam_net(data, first, minutes=seconds / 60, seed=config.seed, check=check)
     net, path = first, start
     if tuned is not None and tuned.is_better:
         net, path = tuned.net, folder / SEAM
-        export_seam(net, path)
+        export_strips(net.find, path)
     model = build_shape_model(config, chosen, whole_faces)
     assert model is not None  # there are seams, so there are shapes
     with torch.no_grad():

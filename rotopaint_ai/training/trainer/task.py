@@ -180,13 +180,14 @@ class Network:
     """A row of the table of networks.
 
     `config`: its defaults. `prepare`: reads the data and makes the task. `file`: its name in a pack. `card`: the path
-    of its facts on the pack's card.
+    of its facts on the pack's card. `others`: files that its export may write beside.
     """
 
     config: Any
     prepare: Callable[[Any, TrainSources], PartTask[Any, Any]]
     file: str
     card: tuple[str, ...]
+    others: tuple[str, ...] = ()
 
 
 NETWORKS: Registry[Network] = Registry("network")

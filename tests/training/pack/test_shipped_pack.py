@@ -19,7 +19,7 @@ from rotopaint_ai.stage.__main__ import main as stage
 from rotopaint_ai.training.models.detection import task as detection
 from rotopaint_ai.training.models.fill import task as fill
 from rotopaint_ai.training.models.landmarks.config import load_pack_config
-from rotopaint_ai.training.models.seam import task as seam
+from rotopaint_ai.training.models.seam import features
 from rotopaint_ai.training.models.segmentation import task as segmentation
 from rotopaint_ai.training.pack import train as making
 from rotopaint_ai.training.pack.network import find_network, find_task
@@ -66,8 +66,8 @@ def test_every_training_is_one_that_its_recipe_knows_and_counts_steps(tmp_path: 
         )
         assert (config.minutes, config.threads) == (None, 1)
         # a hundredth of the numbers in the tables
-        assert config.steps in (62, 72, 45, 200, 40, 4, 50)
-    assert tasks == ["pack"] * 3 + ["seam", "fill", "fill", "detector", "segmentation"]
+        assert config.steps in (62, 72, 45, 54, 200, 40, 4, 50)
+    assert tasks == ["pack"] * 3 + ["seam", "seam", "fill", "fill", "detector", "segmentation"]
 
 
 def test_a_step_that_fails_ends_it_and_what_is_there_is_not_made_again(
@@ -102,15 +102,17 @@ def run_here(command: Sequence[str]) -> CompletedProcess[str]:
 def test_one_of_each_step_gives_a_pack_whose_card_names_its_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Runs each step once, very small. The ONNX files are copies of the shipped pack's: exporting would double the
+    """Runs each step once, very small. Most ONNX files are copies of the shipped pack's: exporting would double the
     time, and the networks' own tests do that."""
     monkeypatch.setenv(DONE, "1")  # this process does not restart
     monkeypatch.setattr(shipped_pack.subprocess, "run", run_here)
-    for module in (detection, fill, making, seam, segmentation):
+    for module in (detection, features, fill, making, segmentation):
         monkeypatch.setattr(module, "export_checked", copy_shipped)
     cut: dict[str, object] = {
         "FACES": (shipped_pack.FACES[0]._replace(size=160),),
         "SEAM_FACES": shipped_pack.SEAM_FACES._replace(size=160, looks=0),
+        "FEATURE_FACES": (shipped_pack.FEATURE_FACES[0]._replace(size=160, looks=0),),
+        "FEATURE_SETTINGS": ("batch=2",),
         "FRONT_FACES": shipped_pack.FRONT_FACES._replace(size=160, looks=0),
         "LANDMARKS": (Training(2000, 1, ("prior=false", "mirrored=false")),),
         "LOOKS": (Looks(1, 30000, poses=1, looks=1),),

@@ -1,13 +1,13 @@
 """Training examples of the seam network: straightened strips around curves that err like predictions do.
 
 The target is the offset of the true curve at each pair of rows, or that the seam is not visible there.
-N batch, T rows along the curve, S pairs of rows, D offsets across it.
+B pictures, N strips, T rows along the curve, S pairs of rows, D offsets across it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import cv2
@@ -19,10 +19,11 @@ from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS
 from rotopaint_ai.seams.placement import (
     ACROSS,
     ALONG,
-    BEYOND,
     COARSE_PICTURE_PX,
+    PICTURE_PX,
     ZOOMS,
     CurvePlaces,
+    picture_for,
     places_along,
     strips,
 )
@@ -36,27 +37,44 @@ Array = npt.NDArray[Any]
 _SPREAD = 0.8  # standard deviation of the target around the true offset, in steps
 _WAVES = 12  # most half waves of a prediction's error along the curve
 _DAMPING = (0.2, 0.5)  # range for the damping of short waves, drawn per curve: some predictions cut corners
-_PAST, _PAST_SPREAD = 3 * BEYOND, 6.0  # most positions past either end, and the deviation of their number
+_PAST = 24  # most positions past either end
+_SHORT, _SHORT_SHARE = 6, 0.2  # most positions that are missing there instead, and most of a curve's
+_SHIFT, _STRETCH = 0.03, 0.07  # deviations of a crop's place and of the logarithm of its side, as shares of the side
 _WANDER = 0.2  # furthest match along the curve, as a share of its length
 
 
 class StripBatch(NamedTuple):
-    """Strips [N, T, D, 3] and target probabilities [N, S, D + 1], zero where unknown."""
+    """Crops [B, P, P, 3] uint8; strips [N, T, D, 3] of the crops in `row` [N], where they lie on it [N, T, D, 2], and
+    target probabilities [N, S, D + 1], zero where unknown."""
 
+    picture: Array
     strip: Array
+    places: Array
+    row: Array
     target: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Example:
-    """A frame's strips (T, D, 3) with the true offset (S,) in steps at each pair of rows; NaN: seam not visible.
+class Strip:
+    """A picture's strips (T, D, 3) at one zoom with the true offset (S,) in steps at each pair of rows; NaN: seam not
+    visible.
 
-    `weight` (S,) is 0 where unknown.
+    `places` (T, D, 2): -1 to 1 from one side of the crop to the other, beyond it between strips. `weight` (S,) is 0
+    where unknown.
     """
 
     strip: Array
+    places: Array
     offset: Array
     weight: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Example:
+    """A sample's crop (P, P, 3), and strips from it at each zoom."""
+
+    picture: Array
+    strips: tuple[Strip, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +97,39 @@ class Examples:
         return np.asarray(rows[np.any(known, axis=0)] if known else rows[:0])
 
     def make(self, row: int, rng: np.random.Generator, *, augment: bool = True) -> Example | None:
-        """An example of one sample at a random zoom; None if it has no seam long enough."""
-        truth, zoom = self.dataset.truth, int(rng.choice(ZOOMS))
+        """An example of one sample; None if it has no seam long enough."""
+        truth = self.dataset.truth
         known = truth.landmarks[row][np.isfinite(truth.landmarks[row]).all(axis=1)]
         crop = crop_around(known.astype(np.float64), margin=CROP_MARGIN)
         face = crop.side / CROP_MARGIN * (float(np.exp(rng.normal(0, 0.06))) if augment else 1.0)
-        side = COARSE_PICTURE_PX * zoom
-        picture = _cut_crop(self.pictures[row], crop, side, rng if augment else None)
-        found = [item for spec in self._seams() if (item := self._seam(row, spec, face / zoom, rng)) is not None]
+        if augment:
+            x, y = np.array([crop.x, crop.y]) + rng.normal(0, _SHIFT * crop.side, 2)
+            crop = Crop(float(x), float(y), crop.side * float(np.exp(rng.normal(0, _STRETCH))))
+        picture = _cut_crop(self.pictures[row], crop, PICTURE_PX, rng if augment else None)
+        made = [self._strip(row, picture, crop, face / zoom, zoom, rng) for zoom in ZOOMS]
+        strips = tuple(each for each in made if each is not None)
+        if augment and rng.random() < 0.5:  # the crop's mirror image; a strip is the same from either side
+            picture = np.ascontiguousarray(picture[:, ::-1])
+            strips = tuple(replace(each, places=each.places * np.array([-1, 1], np.float32)) for each in strips)
+        return Example(picture, strips) if strips else None
+
+    def _strip(
+        self, row: int, picture: Array, crop: Crop, face: float, zoom: int, rng: np.random.Generator
+    ) -> Strip | None:
+        found = [item for spec in self._seams() if (item := self._seam(row, spec, face, rng)) is not None]
         if not found:
             return None
-        corner = np.array([crop.x, crop.y]) - crop.side / 2
-        strip, pairs = strips([item[0] for item in found], picture, side / crop.side, corner, face / zoom / ACROSS)
-        offset, weight = np.full(strip.shape[1] // 2, np.nan), np.zeros(strip.shape[1] // 2)
-        for part, (_, at, known_at) in zip(pairs, found):
+        step, ribbons = face / ACROSS, [item[0] for item in found]
+        strip, pairs = strips(ribbons, picture_for(zoom, picture), crop, step)
+        strip, offset = strip[0], np.full(strip.shape[1] // 2, np.nan)
+        weight, places = np.zeros(len(offset)), np.full((*strip.shape[:2], 2), -2 * CROP_MARGIN, np.float32)
+        for part, (ribbon, at, known_at) in zip(pairs, found):
             offset[part], weight[part] = at, known_at
-        flip = rng.random() < 0.5
-        return Example(strip[0, :, ::-1] if flip else strip[0], -offset if flip else offset, weight)
+            rows = slice(2 * part.start, 2 * part.start + len(ribbon.at))
+            places[rows] = 2 * (ribbon.points_at(OFFSETS * step) - (crop.x, crop.y)) / crop.side
+        if rng.random() < 0.5:
+            strip, places, offset = strip[:, ::-1], places[:, ::-1], -offset
+        return Strip(strip, places, offset, weight)
 
     def _seams(self) -> list[ShapeSpec]:
         return [shape for shape in self.dataset.sheet.shapes if shape.role == "seam" and not shape.closed]
@@ -147,15 +181,16 @@ def misplace_spline(points: Array, face: float, rng: np.random.Generator) -> Arr
 
 
 def places_past_ends(points: Array, spacing: float, rng: np.random.Generator) -> CurvePlaces | None:
-    """Positions along a curve (P, 6), extended past either end by a random number of them, 0 to _PAST.
+    """Positions along a curve (P, 6), extended past either end by any number of them up to _PAST, or a few too few.
 
-    Their mean is the number at run time, BEYOND. Nothing but the picture tells the network then where a seam ends.
+    Nothing but the picture tells the network then where a seam ends.
     """
     places = places_along(points, spacing, _PAST)
     if places is None:
         return None
-    first, last = np.clip(rng.normal(BEYOND, _PAST_SPREAD, 2), 0, _PAST).astype(int)
-    kept = slice(_PAST - first, len(places.at) - _PAST + last - (first + last) % 2)
+    own = len(places.at) - 2 * _PAST
+    first, last = rng.integers(-min(_SHORT, int(_SHORT_SHARE * own)), _PAST + 1, 2)
+    kept = slice(_PAST - first, _PAST + own + last - (first + last) % 2)
     return CurvePlaces(places.centre[kept], places.normal[kept], places.at[kept])
 
 
@@ -213,15 +248,18 @@ def degrade_crop(picture: Array, rng: np.random.Generator) -> Array:
 
 def pad_examples(examples: Sequence[Example]) -> StripBatch:
     """Pad examples of different lengths into one batch."""
-    longest = max(len(item.strip) for item in examples)
-    strip = np.zeros((len(examples), longest, N_OFFSETS, 3), np.float32)
-    target = np.zeros((len(examples), longest // 2, N_OFFSETS + 1), np.float32)
-    for row, item in enumerate(examples):
-        strip[row, : len(item.strip)] = item.strip
-        seen = np.isfinite(item.offset)
-        peak = np.exp(-0.5 * ((OFFSETS - np.nan_to_num(item.offset)[:, None]) / _SPREAD) ** 2)
+    rows = [row for row, item in enumerate(examples) for _ in item.strips]
+    parts = [part for item in examples for part in item.strips]
+    longest = max(len(part.strip) for part in parts)
+    strip = np.zeros((len(parts), longest, N_OFFSETS, 3), np.float32)
+    places = np.full((len(parts), longest, N_OFFSETS, 2), -2 * CROP_MARGIN, np.float32)
+    target = np.zeros((len(parts), longest // 2, N_OFFSETS + 1), np.float32)
+    for k, part in enumerate(parts):
+        strip[k, : len(part.strip)], places[k, : len(part.strip)] = part.strip, part.places
+        seen = np.isfinite(part.offset)
+        peak = np.exp(-0.5 * ((OFFSETS - np.nan_to_num(part.offset)[:, None]) / _SPREAD) ** 2)
         peak /= peak.sum(axis=1, keepdims=True) + 1e-9
-        own = target[row, : len(item.offset)]
-        own[:, :-1] = peak * (seen * item.weight)[:, None]
-        own[:, -1] = ~seen * item.weight * 0.7
-    return StripBatch(strip, target)
+        own = target[k, : len(part.offset)]
+        own[:, :-1] = peak * (seen * part.weight)[:, None]
+        own[:, -1] = ~seen * part.weight * 0.7
+    return StripBatch(np.stack([item.picture for item in examples]), strip, places, np.array(rows), target)

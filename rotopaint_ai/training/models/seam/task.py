@@ -1,7 +1,7 @@
-"""`rotopaint train DATASET --recipe seam --out PACK`: trains the seam network and puts it into a pack.
+"""`rotopaint train DATASET --recipe seam --out PACK`: trains the seam networks and puts them into a pack.
 
-The network finds the seam's offset in strips along predicted seams.
-N batch, T rows along the curve, S pairs of rows, D offsets across it.
+One finds the seam's offset in strips along predicted seams, beside features that the other gives for the whole crop.
+N batch, T rows along the curve, S pairs of rows, D offsets across it, C channels of a strip.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from torch.nn import functional as F
 from rotopaint_ai.crops import CROP_MARGIN, crop_around
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.frames import evenly_spread
+from rotopaint_ai.inference.pack import FEATURED_STRIP, SEAM, SEAM_FEATURES, SEAM_N_FEATURES
 from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS
-from rotopaint_ai.seams.placement import GAP, MULTIPLE, ZOOMS, Seam, SeamLook, look, place
+from rotopaint_ai.seams.placement import GAP, MULTIPLE, ZOOMS, Evidence, Seam, SeamLook, look, place
 from rotopaint_ai.shapes.bezier import curve_distance
 from rotopaint_ai.training.data.dataset import Dataset, Picture, join, read_dataset
 from rotopaint_ai.training.data.dataset_checks import split_off_validation
 from rotopaint_ai.training.data.shards.stream import reading_and_decoding_s
 from rotopaint_ai.training.models.backbone import ConvNorm
 from rotopaint_ai.training.models.seam.examples import Example, Examples, StripBatch, pad_examples
+from rotopaint_ai.training.models.seam.features import FeatureNet, export_features, features_along, load_feature_net
 from rotopaint_ai.training.trainer.config import TrainConfig
 from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weights, read_graph
 from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, PartTask, TrainSources, to_tensor
@@ -42,12 +44,12 @@ CONTEXT = 3  # blocks of growing dilation along the seam
 
 
 class SeamNet(nn.Module):
-    """A U-Net with three levels on strips."""
+    """A U-Net with three levels on strips. `n_features`: channels of a strip beside its colours."""
 
-    def __init__(self, widths: tuple[int, int, int] = WIDTHS, context: int = CONTEXT) -> None:
+    def __init__(self, widths: tuple[int, int, int] = WIDTHS, context: int = CONTEXT, n_features: int = 0) -> None:
         super().__init__()
         a, b, c = widths
-        self.fine = ConvNorm(6, a)
+        self.fine = ConvNorm(2 * (3 + n_features), a)
         self.middle = nn.Sequential(ConvNorm(a, b, stride=2), ConvNorm(b, b))
         further = (ConvNorm(c, c, dilation=2 ** (2 + k)) for k in range(context))
         self.coarse = nn.Sequential(ConvNorm(b, c, stride=2), ConvNorm(c, c, dilation=2), *further)
@@ -58,9 +60,9 @@ class SeamNet(nn.Module):
         self.nothing = nn.Conv1d(2 * a, 1, 3, padding=1)
 
     def forward(self, strip: Tensor) -> Tensor:
-        """[N, T, D, 3] -> logits [N, T / 2, D + 1]."""
-        n, _, d, _ = strip.shape
-        x = strip.reshape(n, -1, 2, d, 3).permute(0, 2, 4, 1, 3).reshape(n, 6, -1, d)
+        """[N, T, D, C] -> logits [N, T / 2, D + 1]."""
+        n, _, d, c = strip.shape
+        x = strip.reshape(n, -1, 2, d, c).permute(0, 2, 4, 1, 3).reshape(n, 2 * c, -1, d)
         fine = self.fine(x)
         middle = self.middle(fine)
         middle = self.middle_up(torch.cat([self.up(self.coarse(middle)), middle], 1))
@@ -69,44 +71,107 @@ class SeamNet(nn.Module):
         return torch.cat([self.where(fine)[:, 0], self.nothing(pooled)[:, 0, :, None]], 2)
 
 
-def load_seam_net(path: Path) -> SeamNet:
-    """Load the network of a `seam.onnx`, with its batch norms folded. Raises TrainingError for any other file."""
-    graph = read_graph(path)
-    firsts = ("fine.0.weight", "middle.0.0.weight", "coarse.0.0.weight")
-    sizes = {item.name: item.dims[0] for item in graph.initializer if item.name.endswith(".weight")}
-    n_coarse = sum(bool(re.fullmatch(r"coarse\.\d+\.0\.weight", name)) for name in sizes)
-    a, b, c = (sizes.get(name, 0) or width for name, width in zip(firsts, WIDTHS))
-    net = SeamNet((a, b, c), max(0, n_coarse - 2))
-    load_weights(net, graph, path)
-    return net.eval()
+class SeamNets(nn.Module):
+    """The network of strips, and the one whose features its strips have; None for strips of colours alone.
 
-
-def export_seam(net: SeamNet, path: Path) -> float:
-    """Write the network with a free number of rows. Returns the largest difference to torch on a strip of another
-    length.
-
-    Raises: TrainingError if the file's outputs differ from the network's.
+    `folded`: the names of those whose batch norms were folded once, so that they have no statistics.
     """
+
+    def __init__(self, find: SeamNet, describe: FeatureNet | None, folded: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.find, self.describe, self.folded = find, describe, tuple(folded)
+
+    def forward(self, picture: Tensor, strip: Tensor, places: Tensor, row: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Crops, strips, where they lie and on which crop, as in `StripBatch` -> logits [N, S, D + 1] and, with
+        features, what the first of them alone says of each offset [N, S, D]."""
+        if self.describe is None:
+            return self.find(strip), None
+        features = features_along(self.describe(picture)[row], places)
+        first = (features[:, 0::2, :, 0] + features[:, 1::2, :, 0]) / 2
+        return self.find(torch.cat((strip, features), 3)), first
+
+
+def load_seam_nets(path: Path) -> SeamNets:
+    """Load the network of a `seam.onnx` and, if its strips have features, that of the `seam_features.onnx` beside it.
+
+    Raises TrainingError for any other file."""
+    graph = read_graph(path)
+    sizes = {item.name: item.dims for item in graph.initializer if item.name.endswith(".weight")}
+    n_coarse = sum(bool(re.fullmatch(r"coarse\.\d+\.0\.weight", name)) for name in sizes)
+    firsts = ("fine.0.weight", "middle.0.0.weight", "coarse.0.0.weight")
+    a, b, c = (sizes[name][0] if name in sizes else width for name, width in zip(firsts, WIDTHS))
+    n_features = sizes[firsts[0]][1] // 2 - 3 if firsts[0] in sizes else 0
+    find = SeamNet((a, b, c), max(0, n_coarse - 2), n_features)
+    load_weights(find, graph, path)
+    describe = load_feature_net(path.with_name(SEAM_FEATURES)) if n_features else None
+    nets = SeamNets(find, describe).eval()
+    nets.folded = tuple(name for name, net in nets.named_children() if _is_folded(net))
+    return nets
+
+
+def _is_folded(net: nn.Module) -> bool:
+    norms = [module.running_mean for module in net.modules() if isinstance(module, nn.BatchNorm2d)]
+    return not any(bool(mean.any()) for mean in norms if mean is not None)
+
+
+def with_features(nets: SeamNets) -> SeamNets:
+    """Networks that say the same, and have features to learn."""
+    if nets.describe is not None:
+        return nets
+    old = nets.find.fine[0]
+    assert isinstance(old, nn.Conv2d)
+    new = nn.Conv2d(old.in_channels + 2 * SEAM_N_FEATURES, old.out_channels, 3, padding=1, bias=False)
+    with torch.no_grad():
+        one, other = old.weight.chunk(2, 1)
+        none = torch.zeros(old.out_channels, SEAM_N_FEATURES, 3, 3)
+        new.weight.copy_(torch.cat((one, none, other, none), 1))
+    nets.find.fine[0] = new
+    return SeamNets(nets.find, FeatureNet(), nets.folded)
+
+
+def export_seam(nets: SeamNets, path: Path) -> float:
+    """Write the networks, the features' beside `path`. Returns the largest difference to torch.
+
+    Raises: TrainingError if a file's outputs differ from the network's.
+    """
+    apart = 0.0 if nets.describe is None else export_features(nets.describe, path.with_name(SEAM_FEATURES))
+    return max(apart, export_strips(nets.find, path))
+
+
+def export_strips(net: SeamNet, path: Path) -> float:
+    """Write the network of strips with a free number of rows, checked on strips of another length.
+
+    Returns and raises as `export_seam`."""
+    first = net.fine[0]
+    assert isinstance(first, nn.Conv2d)
+    n_channels = first.in_channels // 2
     draw = np.random.default_rng(0)
-    example = draw.standard_normal((1, 20 * MULTIPLE, N_OFFSETS, 3)).astype(np.float32)
-    other = draw.standard_normal((1, 13 * MULTIPLE + 2 * GAP // MULTIPLE * MULTIPLE, N_OFFSETS, 3)).astype(np.float32)
+    example = draw.standard_normal((1, 20 * MULTIPLE, N_OFFSETS, n_channels)).astype(np.float32)
+    length = 13 * MULTIPLE + 2 * GAP // MULTIPLE * MULTIPLE
+    other = draw.standard_normal((1, length, N_OFFSETS, n_channels)).astype(np.float32)
     free = {1: MULTIPLE * torch.export.Dim("places", min=2, max=512)}
-    names = ("zoomed_strip", ("logits",))
+    names = ("zoomed_strip" if n_channels == 3 else FEATURED_STRIP, ("logits",))
     return export_checked(net, path, names, other, limits={"logits": _PARITY}, example=example, free=free)
 
 
+FEATURE_WEIGHT = 0.3  # of the loss of the first feature alone, which starts the other network
 _TRIES = 20  # tries to draw a sample whose seam is long enough
 _LOOKED_AT = 300  # most validation samples for metrics
 
 
 @dataclass(frozen=True, slots=True)
 class SeamConfig(TrainConfig):
-    """The training config of a seam network."""
+    """The training config of the seam networks.
+
+    `batch`: pictures. `start`: a `seam.onnx` to start from. `features`: whether strips have features.
+    """
 
     task: str = "seam"
     name: str = "seam"
+    start: str | None = None
+    features: bool = True
     minutes: float | None = 9.0
-    batch: int = 12
+    batch: int = 6
     learning_rate: float = 3e-3
     weight_decay: float = 1e-3
     clip: float = 1.0
@@ -115,12 +180,12 @@ class SeamConfig(TrainConfig):
     eval_every: int = 100
 
 
-class SeamTask(PartTask[SeamNet, StripBatch]):
-    """Training of a seam network on a data set's `train` samples."""
+class SeamTask(PartTask[SeamNets, StripBatch]):
+    """Training of the seam networks on a data set's `train` samples."""
 
     captures = True
 
-    def __init__(self, config: TrainConfig, net: SeamNet, examples: Examples) -> None:
+    def __init__(self, config: TrainConfig, net: SeamNets, examples: Examples) -> None:
         self.config, self.net, self.examples = config, net, examples
         self.samples, self.held_out = examples.rows_of("train"), examples.rows_of("val")
         if not len(self.samples):
@@ -131,7 +196,11 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
         """Read and split data sets, initialise the network."""
         data = split_off_validation(join([read_dataset(folder) for folder in sources.folders]))
         torch.manual_seed(config.seed)
-        return cls(config, SeamNet(), Examples.of(data))
+        if config.start is not None:
+            net = load_seam_nets(Path(config.start))
+            return cls(config, with_features(net) if config.features else net, Examples.of(data))
+        find = SeamNet(n_features=SEAM_N_FEATURES if config.features else 0)
+        return cls(config, SeamNets(find, FeatureNet() if config.features else None), Examples.of(data))
 
     @property
     def data(self) -> Dataset:
@@ -160,19 +229,28 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
             f"{self.data.name}: {_TRIES} samples in a row have no seam long enough; check the seams of this data set"
         )
 
-    def to_device(self, batch: StripBatch, moment: Moment) -> tuple[Tensor, Tensor]:
-        """Strips and target probabilities."""
-        return to_tensor(batch.strip, moment.device), to_tensor(batch.target, moment.device)
+    def set_mode(self, net: SeamNets) -> None:
+        """Batch norms that a file has folded stay as they are."""
+        net.train()
+        for name in net.folded:
+            getattr(net, name).eval()
 
-    def loss(self, net: SeamNet, inputs: tuple[Tensor, Tensor], moment: Moment) -> Losses:
-        """Cross entropy with the target probabilities, averaged over known rows."""
-        strip, target = inputs
+    def to_device(self, batch: StripBatch, moment: Moment) -> tuple[Tensor, ...]:
+        """Crops 0..1, strips, where they lie, on which crop, and target probabilities."""
+        picture, *others = (to_tensor(part, moment.device) for part in batch)
+        return picture.float() / 255, *others
+
+    def loss(self, net: SeamNets, inputs: tuple[Tensor, ...], moment: Moment) -> Losses:
+        """Cross entropy with the target probabilities, averaged over known rows; the same for the first feature, where
+        the seam is visible."""
+        *given, target = inputs
         with moment.precision():
-            logits = net(strip).float()
-        return -(target * F.log_softmax(logits, dim=2)).sum() / target.sum().clamp_min(1.0), {}
+            logits, first = net(*given)
+        loss = _cross_entropy(logits, target)
+        return (loss if first is None else loss + FEATURE_WEIGHT * _cross_entropy(first, target[..., :-1])), {}
 
     @torch.no_grad()
-    def metrics(self, net: SeamNet) -> Mapping[str, Any]:
+    def metrics(self, net: SeamNets) -> Mapping[str, Any]:
         """Share of visible rows whose best offset is within 2 steps, and share of hidden rows that are recognised as
         hidden."""
         rng = np.random.default_rng(1)
@@ -181,11 +259,11 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
             item = self.examples.make(int(row), rng, augment=False)
             if item is None:
                 continue
-            logits = net(torch.from_numpy(pad_examples([item]).strip))[0].numpy()
-            known = item.weight > 0
-            seen = np.isfinite(item.offset) & known
-            right.append((np.abs(OFFSETS[logits[:, :-1].argmax(axis=1)] - item.offset) <= 2)[seen])
-            blind.append((logits.argmax(axis=1) == N_OFFSETS)[~np.isfinite(item.offset) & known])
+            for part, logits in zip(item.strips, _logits_of(net, item)):
+                known = part.weight > 0
+                seen = np.isfinite(part.offset) & known
+                right.append((np.abs(OFFSETS[logits[:, :-1].argmax(axis=1)] - part.offset) <= 2)[seen])
+                blind.append((logits.argmax(axis=1) == N_OFFSETS)[~np.isfinite(part.offset) & known])
         joined = [np.concatenate(parts) if parts else np.zeros(0) for parts in (right, blind)]
         return {
             name: round(float(values.mean()), 4)
@@ -193,12 +271,25 @@ class SeamTask(PartTask[SeamNet, StripBatch]):
             if len(values)
         }
 
-    def export(self, net: SeamNet, path: Path) -> float:
-        """Write `seam.onnx` with a free number of places."""
+    def export(self, net: SeamNets, path: Path) -> float:
+        """Write `seam.onnx` with a free number of places, and `seam_features.onnx` beside it."""
         return export_seam(net, path)
 
 
-NETWORKS.register("seam")(Network(SeamConfig(), SeamTask.prepare, file="seam.onnx", card=("training", "seam")))
+NETWORKS.register("seam")(
+    Network(SeamConfig(), SeamTask.prepare, file=SEAM, card=("training", "seam"), others=(SEAM_FEATURES,))
+)
+
+
+def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    return -(target * F.log_softmax(logits.float(), dim=2)).sum() / target.sum().clamp_min(1.0)
+
+
+def _logits_of(net: SeamNets, item: Example) -> list[Array]:
+    """Logits (S, D + 1) of an example's strips."""
+    picture, *others, _ = map(torch.from_numpy, pad_examples([item]))
+    logits, _ = net(picture.float() / 255, *others)
+    return [each[: len(part.offset)].numpy() for each, part in zip(logits, item.strips)]
 
 
 Array = npt.NDArray[Any]
@@ -217,7 +308,7 @@ class TuneResult:
     The error is the mean distance, in steps, from the best offset to the true one, where the seam is visible.
     """
 
-    net: SeamNet
+    net: SeamNets
     before: float
     after: float
     steps: int
@@ -229,16 +320,16 @@ class TuneResult:
 
 
 class TuningTask(SeamTask):
-    """Tuning with frozen batch norms: a dozen strips of one character are too few for statistics."""
+    """Tuning with frozen batch norms and features: a dozen strips of one character are too few for statistics."""
 
-    def set_mode(self, net: SeamNet) -> None:
+    def set_mode(self, net: SeamNets) -> None:
         """Evaluation mode, as at run time."""
         net.eval()
 
 
 def tune_seam_net(
     dataset: Dataset,
-    start: SeamNet,
+    start: SeamNets,
     *,
     minutes: float,
     seed: int = 0,
@@ -250,7 +341,10 @@ def tune_seam_net(
     if not held or not len(examples.rows_of("train")):
         return None
     config = SeamConfig(minutes=minutes, learning_rate=_RATE, ema=_DECAY, seed=seed, eval_every=_NEVER)
-    task = TuningTask(config, copy.deepcopy(start).eval(), examples)
+    net = copy.deepcopy(start).eval()
+    if net.describe is not None:
+        net.describe.requires_grad_(False)
+    task = TuningTask(config, net, examples)
     with tempfile.TemporaryDirectory(prefix="rotopaint-seam-") as folder:
         trained = Trainer(config, task, Path(folder)).fit(check=check)
     return TuneResult(trained.net, _mean_miss(start, held), _mean_miss(trained.net, held), trained.steps)
@@ -264,7 +358,7 @@ def _validation_examples(examples: Examples) -> list[Example]:
 
 
 @torch.no_grad()
-def _mean_miss(net: nn.Module, held: Sequence[Example]) -> float:
+def _mean_miss(net: SeamNets, held: Sequence[Example]) -> float:
     """Mean distance in steps from the best offset to the true one, where the seam is visible.
 
     Outliers, which a smooth path would not follow, count as five steps.
@@ -272,11 +366,10 @@ def _mean_miss(net: nn.Module, held: Sequence[Example]) -> float:
     net.eval()
     distances = []
     for item in held:
-        logits = net(torch.from_numpy(pad_examples([item]).strip))[0, : len(item.offset), :-1]
-        weight = torch.softmax(logits, 1).numpy()
-        found = OFFSETS[weight.argmax(axis=1)]
-        seen = np.isfinite(item.offset) & (item.weight > 0)
-        distances.append(np.minimum(np.abs(found - item.offset)[seen], 5.0))
+        for part, logits in zip(item.strips, _logits_of(net, item)):
+            found = OFFSETS[logits[:, :-1].argmax(axis=1)]
+            seen = np.isfinite(part.offset) & (part.weight > 0)
+            distances.append(np.minimum(np.abs(found - part.offset)[seen], 5.0))
     return float(np.concatenate(distances).mean())
 
 
@@ -286,7 +379,7 @@ def find_seams_to_leave(
     places_NLC: Array,
     points_NPK: Array,
     noise_L: Array,
-    net: SeamNet,
+    net: SeamNets,
 ) -> tuple[str, ...]:
     """Seams that the network does not bring closer to the truth on validation samples.
 
@@ -295,6 +388,7 @@ def find_seams_to_leave(
     """
     sheet, rows = held.sheet, held.sheet.point_rows()
     specs = [spec for spec in sheet.shapes if spec.role == "seam" and not spec.closed]
+    evidence = NetEvidence(net)
     gains: dict[str, list[float]] = {spec.name: [] for spec in specs}
     for at in range(len(held)):
         face = crop_around(places_NLC[at], margin=1.0).side
@@ -304,7 +398,7 @@ def find_seams_to_leave(
             Seam(points_NPK[at, rows[spec.name]], 0.02 * face, face * float(noise_L[list(sheet.rows_of(spec))].mean()))
             for spec in known
         ]
-        placed = place(seams, _seam_look(pictures[at], places_NLC[at]), face, NetEvidence(net))
+        placed = place(seams, _seam_look(pictures[at], places_NLC[at], evidence), face, evidence)
         for spec, seam, item in zip(known, seams, placed):
             before, after = (curve_distance(points, true[spec.name], False)[0] for points in (seam.points, item.points))
             gains[spec.name].append((before - after) / face)
@@ -313,17 +407,22 @@ def find_seams_to_leave(
 
 @dataclass(frozen=True, slots=True)
 class NetEvidence:
-    """A network with the call signature that `placement.place` expects."""
+    """Networks as the `Evidence` that `placement.place` expects."""
 
-    net: SeamNet
+    net: SeamNets
     zooms: tuple[int, ...] = ZOOMS
 
+    @torch.no_grad()
+    def features(self, picture: Array, /) -> Array | None:
+        describe = self.net.describe
+        return None if describe is None else describe(torch.from_numpy(picture[None]).float() / 255)[0].numpy()
+
+    @torch.no_grad()
     def __call__(self, strips: Array, /) -> Array:
-        with torch.no_grad():
-            return np.asarray(self.net(torch.from_numpy(np.ascontiguousarray(strips, np.float32))).numpy())
+        return np.asarray(self.net.find(torch.from_numpy(np.ascontiguousarray(strips, np.float32))).numpy())
 
 
-def _seam_look(picture: Picture, landmarks: Array) -> SeamLook:
+def _seam_look(picture: Picture, landmarks: Array, evidence: Evidence) -> SeamLook:
     crop = crop_around(landmarks, margin=CROP_MARGIN)
     light = (picture.astype(np.float32) / 255) ** _GAMMA
-    return look(light, 0, 0, crop, lambda rgb: np.maximum(rgb, 0) ** (1 / _GAMMA))
+    return look(light, 0, 0, crop, lambda rgb: np.maximum(rgb, 0) ** (1 / _GAMMA), evidence)

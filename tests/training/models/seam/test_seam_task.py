@@ -12,47 +12,88 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from rotopaint_ai.crops import Crop
 from rotopaint_ai.errors import TrainingError
-from rotopaint_ai.inference.onnx_session import open_session
-from rotopaint_ai.inference.pack import SEAM
-from rotopaint_ai.seams.path import N_OFFSETS
+from rotopaint_ai.inference.models import open_models
+from rotopaint_ai.inference.pack import SEAM_N_FEATURES, load_pack
+from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS
+from rotopaint_ai.seams.placement import PICTURE_PX, places_along, strips
 from rotopaint_ai.training.data.dataset import Dataset, Truth, read_dataset
-from rotopaint_ai.training.models.backbone import find_part
 from rotopaint_ai.training.models.seam.examples import Examples
+from rotopaint_ai.training.models.seam.features import features_along
 from rotopaint_ai.training.models.seam.task import (
+    NetEvidence,
     SeamNet,
+    SeamNets,
     export_seam,
     find_seams_to_leave,
-    load_seam_net,
+    load_seam_nets,
     tune_seam_net,
+    with_features,
 )
 
 
-def test_a_network_read_from_its_file_is_the_same() -> None:
-    path = find_part(None, SEAM)
-    assert path is not None
-    strip = torch.randn(2, 24, N_OFFSETS, 3, generator=torch.Generator().manual_seed(0))
-    session = open_session(path, device="cpu", threads=1, example={"zoomed_strip": strip[:1].numpy()})
-    wanted = np.concatenate([session.run(("logits",), {"zoomed_strip": row[None].numpy()})[0] for row in strip])
-    with torch.no_grad():
-        np.testing.assert_allclose(load_seam_net(path)(strip).numpy(), wanted, atol=1e-4)
+def drawn(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
 
 
-def test_a_network_that_was_taught_can_be_taught_on(tmp_path: Path) -> None:
+def test_networks_read_from_their_files_are_the_same() -> None:
+    pack = load_pack()
+    assert pack.seam_path is not None
+    model, nets = open_models(pack, device="cpu", threads=1).find_seams, load_seam_nets(pack.seam_path)
+    assert model is not None
+    own, picture = NetEvidence(nets), np.random.default_rng(0).integers(0, 256, (PICTURE_PX, PICTURE_PX, 3), np.uint8)
+    features, strip = model.features(picture), drawn(1, 24, N_OFFSETS, 3 + SEAM_N_FEATURES).numpy()
+    assert features is not None
+    assert own.zooms == model.zooms
+    np.testing.assert_allclose(np.asarray(own.features(picture)), features, atol=2e-2)  # half precision
+    np.testing.assert_allclose(own(strip), model(strip), atol=1e-3)
+
+
+def test_networks_that_were_taught_can_be_taught_on(tmp_path: Path) -> None:
     """A user's own pack: the exporter writes its batch norms, whereas the shipped file has them folded."""
     torch.manual_seed(3)
-    net = SeamNet()
-    strip = torch.randn(3, 24, N_OFFSETS, 3)
-    net.train()(strip)  # the norms have statistics
-    export_seam(net, tmp_path / "seam.onnx")
+    nets = with_features(SeamNets(SeamNet(), None))
+    given = drawn(2, 96, 96, 3), drawn(3, 24, N_OFFSETS, 3), drawn(3, 24, N_OFFSETS, 2) / 2, torch.tensor([0, 0, 1])
+    nets.train()(*given)  # the norms have statistics
+    nets.find.fine[0].weight.data += 0.1 * drawn(16, 2 * (3 + SEAM_N_FEATURES), 3, 3)  # features count
+    export_seam(nets, tmp_path / "seam.onnx")
+    again = load_seam_nets(tmp_path / "seam.onnx")
     with torch.no_grad():
-        torch.testing.assert_close(load_seam_net(tmp_path / "seam.onnx")(strip), net.eval()(strip))
+        torch.testing.assert_close(again(*given), nets.eval()(*given), atol=1e-4, rtol=1e-4)
+
+
+def test_features_that_were_not_learned_yet_change_nothing() -> None:
+    torch.manual_seed(4)
+    alone = SeamNets(SeamNet(), None).eval()
+    given = drawn(1, 96, 96, 3), drawn(2, 24, N_OFFSETS, 3), drawn(2, 24, N_OFFSETS, 2) / 2, torch.tensor([0, 0])
+    with torch.no_grad():
+        wanted, none = alone(*given)
+        assert none is None
+        got, first = with_features(alone).eval()(*given)
+    torch.testing.assert_close(got, wanted)
+    assert first is not None
+    assert first.shape == (2, 12, N_OFFSETS)
+
+
+def test_strips_read_features_where_training_reads_them() -> None:
+    """OpenCV at run time and torch in training, inside the crop, at its border and beyond it."""
+    features = np.random.default_rng(1).random((52, 52, SEAM_N_FEATURES), np.float32)
+    crop = Crop(120.0, 90.0, 104.0)
+    curve = np.array([[60.0, 60, 0, 0, 20, 10], [120.0, 90, -20, -5, 20, 5], [185.0, 60, -20, 10, 0, 0]])
+    ribbon = places_along(curve, 2.0)
+    assert ribbon is not None
+    strip, _ = strips([ribbon], np.zeros((8, 8, 3), np.uint8), crop, 1.0, features)
+    places = 2 * (ribbon.points_at(OFFSETS) - (crop.x, crop.y)) / crop.side
+    wanted = features_along(torch.from_numpy(features)[None], torch.from_numpy(places)[None].float())
+    np.testing.assert_allclose(strip[:, : len(ribbon.at), :, 3:], wanted.numpy(), atol=0.03)  # of 1/32 px in OpenCV
+    assert (np.abs(places).max(axis=2) > 1.05).any()
 
 
 def test_a_file_that_is_no_seam_network_is_refused(tmp_path: Path) -> None:
     (tmp_path / "seam.onnx").write_bytes(b"not a graph")
     with pytest.raises(TrainingError, match="copy the pack again"):
-        load_seam_net(tmp_path / "seam.onnx")
+        load_seam_nets(tmp_path / "seam.onnx")
 
 
 def drawn_seams(faces: Path) -> Dataset:
@@ -65,7 +106,7 @@ def drawn_seams(faces: Path) -> Dataset:
 
 def test_tuning_reports_its_result(faces: Path) -> None:
     torch.manual_seed(0)
-    start = SeamNet().eval()
+    start = with_features(SeamNets(SeamNet(), None)).eval()
     before = {name: value.clone() for name, value in start.state_dict().items()}
     tuned = tune_seam_net(drawn_seams(faces), start, minutes=0.02)
     assert tuned is not None
@@ -74,8 +115,7 @@ def test_tuning_reports_its_result(faces: Path) -> None:
     assert tuned.is_better == (tuned.after < tuned.before)
     for name, value in start.state_dict().items():
         torch.testing.assert_close(value, before[name])  # the initial network stays unchanged
-    norms = [name for name in before if name.endswith("running_mean")]
-    for name in norms:
+    for name in (name for name in before if name.endswith("running_mean") or name.startswith("describe")):
         torch.testing.assert_close(tuned.net.state_dict()[name], before[name])
 
 
@@ -135,6 +175,6 @@ def test_seams_are_placed_where_that_helps(faces: Path, net: nn.Module, still: t
         truth.landmarks.astype(np.float64),
         predicted,
         np.full(4, 0.02),
-        cast(SeamNet, net),
+        SeamNets(cast(SeamNet, net), None),
     )
     assert left == still
