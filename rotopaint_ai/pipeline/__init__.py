@@ -7,8 +7,9 @@ The modules in the order of a run:
                     for several processes: track, paint, gather
     executor        frames read ahead, tracked in order, finished side by side; snapshots; the time of each stage
     passes          the first pass: the face followed through the shot (`face_tracker`), then its seams by the whole
-                    shot (`shot_seams`, with the head of `head_solve`, or the one that the pack knows, `known_head`),
-                    their widths (`shot_widths`), and what people corrected (`carried_corrections`); the second: each
+                    shot (`shot_seams`, with the head of `head_solve`, or the one that the pack knows, `known_head`;
+                    where they end says `seam_ends`), their widths (`shot_widths`), and what people corrected
+                    (`carried_corrections`); the second: each
                     settled frame painted once, with what people have done on the shot (`overrides`), from what the
                     first has kept (`frame_store`)
     process_frame   one settled frame to files and a record; a hold copies its mattes

@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.errors import PackError
 from rotopaint_ai.exchange import document
-from rotopaint_ai.inference.pack import find_pack, load_pack
+from rotopaint_ai.inference.pack import SEAM_FEATURES, find_pack, load_pack
 from rotopaint_ai.shapes.roto import ControlPoint, Landmark, StrokeWidth
 
 KEPT = Path(__file__).resolve().parents[1] / "kept"
@@ -55,7 +55,7 @@ def _pack_of_card(folder: Path, **other: object) -> Path:
     """A pack with the first card ever shipped, and today's models."""
     card = json.loads((KEPT / "pack-version-1.card.json").read_text(encoding="utf-8"))
     folder.mkdir()
-    for name in card["files"]:
+    for name in (*card["files"], SEAM_FEATURES):  # today's seam network reads the last one
         shutil.copyfile(find_pack("puppet") / name, folder / name)
         card["files"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
     (folder / "card.json").write_text(json.dumps(card | other), encoding="utf-8")

@@ -145,7 +145,7 @@ def test_packs_that_ship_run_here_and_any_other_beside(tmp_path: Path) -> None:
     assert not process._started or not process._started[-1].is_ours
     copy = shutil.copytree(find_pack(), tmp_path / "copy")
     models = open_models(load_pack(copy), device="cpu", threads=1)
-    assert usage()["models"] == 5
+    assert usage()["models"] == 6
     assert models.device_note == "CPU"
 
 

@@ -1,2 +1,2 @@
-"""The network that refines seam positions: `task` has the net, its training and its tuning to one
-character, `examples` its samples."""
+"""The networks that refine seam positions: `task` has the one of strips, their training and their tuning to one
+character, `features` the one whose features strips have, `examples` their samples."""
