@@ -15,7 +15,7 @@ import torch
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.models.seam.examples import Examples
-from rotopaint_ai.training.models.seam.task import SeamConfig, SeamNet, SeamTask
+from rotopaint_ai.training.models.seam.task import SeamConfig, SeamNet, SeamNets, SeamTask, with_features
 from rotopaint_ai.training.trainer.cores import n_processes, prefetching_batches
 from rotopaint_ai.training.trainer.group import ALONE
 from rotopaint_ai.training.trainer.task import Moment, Task
@@ -45,7 +45,7 @@ class Failing:
 
 
 def test_processes_make_what_a_thread_makes(faces: Path) -> None:
-    task = SeamTask(CONFIG, SeamNet(), Examples.of(read_dataset(faces)))
+    task = SeamTask(CONFIG, with_features(SeamNets(SeamNet(), None)), Examples.of(read_dataset(faces)))
     with prefetching_batches(task, moment, 3, 2) as by_processes, prefetching_batches(task, moment, 3) as by_thread:
         pairs = list(itertools.islice(zip(by_thread, by_processes), 6))
     for (one, _), (two, waited) in pairs:

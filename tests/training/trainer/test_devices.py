@@ -23,7 +23,7 @@ from rotopaint_ai.training.models.fill.task import FillConfig, FillNet, FillTask
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.task import LandmarkData, LandmarkTask, build_net
 from rotopaint_ai.training.models.seam.examples import Examples
-from rotopaint_ai.training.models.seam.task import SeamConfig, SeamNet, SeamTask
+from rotopaint_ai.training.models.seam.task import SeamConfig, SeamNet, SeamNets, SeamTask, with_features
 from rotopaint_ai.training.models.segmentation.task import SegmentationConfig, SegmentationTask, build_segmentation
 from rotopaint_ai.training.models.segmentation.views import SegmentationView
 from rotopaint_ai.training.trainer.config import override
@@ -64,7 +64,7 @@ def segmentation(faces: Path) -> Task[Any, Any]:
 
 
 def seam(faces: Path) -> Task[Any, Any]:
-    return SeamTask(SeamConfig(batch=2), SeamNet(), Examples.of(read_dataset(faces)))
+    return SeamTask(SeamConfig(batch=2), with_features(SeamNets(SeamNet(), None)), Examples.of(read_dataset(faces)))
 
 
 def fill(faces: Path) -> Task[Any, Any]:

@@ -295,8 +295,7 @@ def _logits_of(net: SeamNets, item: Example) -> list[Array]:
 Array = npt.NDArray[Any]
 
 _GAMMA = 2.2  # approximate is enough: the same gamma is inverted afterwards
-_TUNED_ON = 40  # validation samples for tuning, each with _VIEWS random errors
-_VIEWS = 2
+_TUNED_ON = 40  # validation samples for tuning
 _RATE, _DECAY = 1e-3, 0.98
 _NEVER = 1_000_000  # steps: a minute's training needs no checkpoint before its end
 
@@ -353,7 +352,7 @@ def tune_seam_net(
 def _validation_examples(examples: Examples) -> list[Example]:
     rng = np.random.default_rng(1)
     chosen = evenly_spread(examples.dataset.rows_of("val").tolist(), _TUNED_ON)
-    made = [examples.make(row, rng, augment=False) for row in chosen for _ in range(_VIEWS)]
+    made = [examples.make(row, rng, augment=False) for row in chosen]
     return [item for item in made if item is not None]
 
 
