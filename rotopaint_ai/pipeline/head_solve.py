@@ -258,11 +258,16 @@ def build_of(specs: Sequence[ShapeSpec], sheet: Sheet, shot: ShotObservations) -
     mirror = {name: sheet.landmark_names[order[k]] for k, name in enumerate(sheet.landmark_names)}
     if any(mirror[name] not in names for name in names) or all(mirror[name] == name for name in names):
         return HeadBuild(None, (), joints)
-    return HeadBuild(np.array([names.index(mirror[name]) for name in names]), _mirror_pairs(specs, mirror), joints)
+    return HeadBuild(np.array([names.index(mirror[name]) for name in names]), mirror_pairs(specs, sheet), joints)
 
 
-def _mirror_pairs(specs: Sequence[ShapeSpec], mirror: dict[str, str]) -> tuple[tuple[int, int, bool], ...]:
-    """Pairs of seams on landmarks that mirror each other, and whether the second one runs in reverse."""
+def mirror_pairs(specs: Sequence[ShapeSpec], sheet: Sheet) -> tuple[tuple[int, int, bool], ...]:
+    """Pairs of seams on landmarks that mirror each other, and whether the second one runs in reverse; none on a sheet
+    without mirror partners."""
+    order = mirrored_order(sheet)
+    if order is None:
+        return ()
+    mirror = {name: sheet.landmark_names[order[k]] for k, name in enumerate(sheet.landmark_names)}
     pairs = []
     for a, one in enumerate(specs):
         image = {point: mirror[name] for point, name in one.on_landmarks.items()}

@@ -1,9 +1,10 @@
 """The widths of a shot's seams, for painting and for the document.
 
 A pack that was trained on the character predicts its seams' widths. Other packs give all seams a usual width; each seam
-is then measured on the plates where it is visible (`seams/groove_width.py`), in up to MOST_HOLDS holds. As a seam is
-cut once, its matte has one width as a share of the face in the whole shot: the measured width, plus DOUBT times the
-curve's expected error on each side.
+is then measured on the plates where it is visible (`seams/groove_width.py`), in up to MOST_HOLDS holds. Seams that
+mirror each other are cut alike and have the mean of both, because one on an outline is measured too wide, and one in
+shadow too narrow. As a seam is cut once, its matte has one width as a share of the face in the whole shot: the measured
+width, plus DOUBT times the curve's expected error on each side.
 
 Where a seam's width in pixels hardly changes between frames, the document has one for the whole shot; otherwise each
 key has its own.
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.crops import crop_around
 from rotopaint_ai.frames import evenly_spread
-from rotopaint_ai.pipeline.head_solve import know_character
+from rotopaint_ai.pipeline.head_solve import know_character, mirror_pairs
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.process_frame import TrackedFrame
 from rotopaint_ai.pipeline.record_store import FrameRecord, PointRow
@@ -98,11 +99,12 @@ def _measure_widths(plan: Plan, names: Sequence[str], holds: Sequence[FrameRecor
     with ThreadPoolExecutor(plan.threads) as pool:
         looks = list(pool.map(partial(_seen_widths, plan, names), holds))
     places = {name: [look[name] for look in looks if name in look] for name in names}
-    return {
-        name: float(np.median(np.concatenate(rows))) + 2 * DOUBT * _usual_error(name, holds)
-        for name, rows in places.items()
-        if rows
-    }
+    grooves = {name: float(np.median(np.concatenate(rows))) for name, rows in places.items() if rows}
+    specs = [spec for spec in movable_seams(plan) if spec.name in grooves]
+    for a, b, _ in mirror_pairs(specs, plan.pack.sheet):
+        one, other = specs[a].name, specs[b].name
+        grooves[one] = grooves[other] = float(np.sqrt(grooves[one] * grooves[other]))
+    return {name: width + 2 * DOUBT * _usual_error(name, holds) for name, width in grooves.items()}
 
 
 def _usual_error(name: str, holds: Sequence[FrameRecord]) -> float:

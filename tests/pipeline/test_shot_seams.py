@@ -13,7 +13,7 @@ import pytest
 
 from rotopaint_ai.errors import CancelledError
 from rotopaint_ai.jobs import Cancel, Event
-from rotopaint_ai.pipeline import head_solve, shot_seams
+from rotopaint_ai.pipeline import head_solve, shot_seams, shot_widths
 from rotopaint_ai.pipeline.frame_store import LookStore
 from rotopaint_ai.pipeline.head_solve import build_of
 from rotopaint_ai.pipeline.known_head import KnownHead
@@ -116,6 +116,19 @@ def test_landmarks_of_seams_that_stay_are_points_of_the_head(still: tuple[str, .
         assert faces[mirror] == pytest.approx(-faces.conj())
     settled = list(with_shot_seams(plan, [record_of(k) for k in range(N_HOLDS)], lambda event: None, Cancel()))
     assert all(each.shapes[name] == record_of(each.frame).shapes[name] for each in settled for name in still)
+
+
+def test_sides_that_mirror_each_other_are_cut_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them lies on an outline and is measured too wide."""
+    measured = {"seam_right": 0.04, "seam_left": 0.01, "seam_bridge": 0.03}
+    seen = {name: np.full(5, width) for name, width in measured.items()}
+    monkeypatch.setattr(shot_widths, "_seen_widths", lambda plan, names, hold: {name: seen[name] for name in names})
+    monkeypatch.setattr(shot_widths, "DOUBT", 0.0)
+    plan = plan_of(Evidence(), Plate())
+    found = shot_widths._measure_widths(plan, list(measured), [record_of(0)])
+    assert found == pytest.approx({"seam_right": 0.02, "seam_left": 0.02, "seam_bridge": 0.03})
+    alone = shot_widths._measure_widths(plan, ["seam_right", "seam_bridge"], [record_of(0)])
+    assert alone == pytest.approx({"seam_right": 0.04, "seam_bridge": 0.03})  # its other side is never seen
 
 
 def test_a_frame_whose_curve_is_not_finite_stays_and_spoils_no_other() -> None:

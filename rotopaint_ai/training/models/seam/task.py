@@ -198,6 +198,8 @@ class SeamTask(PartTask[SeamNets, StripBatch]):
         torch.manual_seed(config.seed)
         if config.start is not None:
             net = load_seam_nets(Path(config.start))
+            if net.describe is not None and not config.features:
+                raise TrainingError(f"features=false: {config.start} reads features; leave it out, or start elsewhere")
             return cls(config, with_features(net) if config.features else net, Examples.of(data))
         find = SeamNet(n_features=SEAM_N_FEATURES if config.features else 0)
         return cls(config, SeamNets(find, FeatureNet() if config.features else None), Examples.of(data))

@@ -11,7 +11,7 @@ import pytest
 
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.inference.onnx_session import load_signature
-from rotopaint_ai.inference.pack import check_features_signature, check_seam_signature
+from rotopaint_ai.inference.pack import check_features_signature, check_seam_signature, load_pack
 from rotopaint_ai.seams.path import N_OFFSETS
 from rotopaint_ai.seams.placement import ACROSS, ALONG, BEYOND, PICTURE_PX, move_places, places_along
 from rotopaint_ai.shapes.bezier import curve_distance
@@ -112,6 +112,13 @@ def test_a_trained_file_fits_a_pack(tmp_path: Path) -> None:
     assert facts["parity"] < 1e-3
     check_seam_signature(load_signature(tmp_path / "seam.onnx"), "seam.onnx")
     check_features_signature(load_signature(tmp_path / "seam_features.onnx"), "seam_features.onnx")
+
+
+def test_a_training_that_cannot_do_without_features_is_refused(tmp_path: Path) -> None:
+    faces, start = write_faces(tmp_path / "d", n=6), load_pack().seam_path
+    settings = ("minutes=null", "steps=1", "features=false", f"start={start}")
+    with pytest.raises(TrainingError, match=r"features=false: .*seam\.onnx reads features"):
+        train_network("seam", TrainOptions([str(faces)], tmp_path / "seam.onnx", "seam", settings))
 
 
 def test_a_data_set_without_seams_is_refused(tmp_path: Path) -> None:
