@@ -36,7 +36,8 @@ Array = NDArray[Any]
 
 # Chosen on eight training shots of two characters that no pack had seen and on six rendered shots.
 PAST = 12  # positions past either end that are looked at
-WITHIN = 0.7  # share of the curve within which an end is looked for
+WITHIN = 0.7  # share of the curve that is looked at
+FURTHEST = 0.4  # and within which its end may lie: an end that moves takes its half of the curve along
 CLEAR, CLEAR_PAIRS = 0.65, 4  # mean probability on either side of an end that is seen clearly, over so many pairs
 LEAST_FACING, FULL_FACING = 0.2, 0.7  # cosines of the angle to the camera at which a vote counts nothing, and fully
 FEWEST_VOTES, LEAST_WEIGHT = 3, 1.5  # that move an end
@@ -77,7 +78,8 @@ def seen_end(at: Array, hidden: Array, n_segments: int) -> float | None:
     if not 2 <= cut <= len(at) - CLEAR_PAIRS:
         return None
     before, after = hidden[max(0, cut - CLEAR_PAIRS) : cut].mean(), hidden[cut : cut + CLEAR_PAIRS].mean()
-    return float(at[cut - 1 : cut + 1].mean()) if before > CLEAR and after < 1 - CLEAR else None
+    end = float(at[cut - 1 : cut + 1].mean())
+    return end if before > CLEAR and after < 1 - CLEAR and end < FURTHEST * n_segments else None
 
 
 def agreed_end(votes: Sequence[float | None], facing_H: Array) -> float:
