@@ -251,23 +251,24 @@ def names_off_seams(specs: Sequence[ShapeSpec], sheet: Sheet) -> list[str]:
 def build_of(specs: Sequence[ShapeSpec], sheet: Sheet, shot: ShotObservations) -> HeadBuild:
     """The face structure of a sheet, with the joints that its seams show in this shot."""
     joints = joints_of([each.splines_HD for each in shot.known], np.abs(shot.heads.factor_H))
-    order = mirrored_order(sheet)
-    if order is None:
-        return HeadBuild(None, (), joints)
-    names = names_off_seams(specs, sheet)
-    mirror = {name: sheet.landmark_names[order[k]] for k, name in enumerate(sheet.landmark_names)}
-    if any(mirror[name] not in names for name in names) or all(mirror[name] == name for name in names):
+    names, mirror = names_off_seams(specs, sheet), _mirror_names(sheet)
+    if not mirror or any(mirror[name] not in names for name in names) or all(mirror[name] == name for name in names):
         return HeadBuild(None, (), joints)
     return HeadBuild(np.array([names.index(mirror[name]) for name in names]), mirror_pairs(specs, sheet), joints)
+
+
+def _mirror_names(sheet: Sheet) -> dict[str, str]:
+    """Each landmark's mirror partner; empty on a sheet without them."""
+    order = mirrored_order(sheet)
+    return {} if order is None else dict(zip(sheet.landmark_names, (sheet.landmark_names[k] for k in order)))
 
 
 def mirror_pairs(specs: Sequence[ShapeSpec], sheet: Sheet) -> tuple[tuple[int, int, bool], ...]:
     """Pairs of seams on landmarks that mirror each other, and whether the second one runs in reverse; none on a sheet
     without mirror partners."""
-    order = mirrored_order(sheet)
-    if order is None:
+    mirror = _mirror_names(sheet)
+    if not mirror:
         return ()
-    mirror = {name: sheet.landmark_names[order[k]] for k, name in enumerate(sheet.landmark_names)}
     pairs = []
     for a, one in enumerate(specs):
         image = {point: mirror[name] for point, name in one.on_landmarks.items()}

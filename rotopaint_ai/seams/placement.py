@@ -334,7 +334,9 @@ def strips(
     """
     parts: list[Array] = []
     rows: list[slice] = []
-    start, n_channels = 0, 3 if features is None else 3 + features.shape[2]
+    start, n_channels = 0, 3
+    if features is not None:
+        features, n_channels = features.astype(np.float32), 3 + features.shape[2]
     corner = np.array([crop.x - crop.side / 2, crop.y - crop.side / 2])
     for item in ribbons:
         at = (item.points_at(OFFSETS * step) - corner) / crop.side
@@ -353,7 +355,7 @@ def strips(
 def _features_at(features: Array, at_TDC: Array) -> Array:
     """Features (T, D, F) at shares of the crop, which fade to 0 outside it."""
     maps = (at_TDC * features.shape[1::-1] - 0.5).astype(np.float32)
-    four_each = np.split(features.astype(np.float32), range(4, features.shape[2], 4), axis=2)  # OpenCV's limit
+    four_each = np.split(features, range(4, features.shape[2], 4), axis=2)  # of more, OpenCV 5 rounds places to 1/32 px
     read = [cv2.remap(part, maps[..., 0], maps[..., 1], cv2.INTER_LINEAR) for part in four_each]
     return np.concatenate([each.reshape(*at_TDC.shape[:2], -1) for each in read], axis=2)
 
