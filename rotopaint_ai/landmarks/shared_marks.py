@@ -24,7 +24,6 @@ Numbers = NDArray[np.intp]
 LARGEST_GROWTH = 2.0  # largest enlargement of smaller faces
 LEAST_CONTRAST = 0.01
 STRAIGHTEST = 12  # SIFT's edge threshold
-NEAREST = 8  # each hold is matched with this many holds of the most similar views
 AWAY = 0.12  # share of the face: largest distance of a mark from the position predicted by landmarks
 CLEARLY = 0.8  # largest ratio of best to second best match distance
 ALIKE = 0.35  # largest squared distance of matched descriptors
@@ -36,14 +35,17 @@ _PLACE = np.array([1, 1j])
 
 
 class Detail(NamedTuple):
-    """How finely features are looked for: the size of a face in pixels, and the most features of a hold."""
+    """How finely marks are looked for: the size of a face in pixels, the most features of a hold, and the number of
+    holds of the most similar views that each one is matched with."""
 
     face_px: int
     most: int
+    nearest: int = 8
 
 
 FINE = Detail(560, 1200)
 COARSE = Detail(420, 800)  # half the time
+QUICK = Detail(300, 400, 5)  # a seventh
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,6 +114,7 @@ def shared_marks(
     points_HL: Complex,
     faces_HL: Complex,
     face_px_H: Array,
+    detail: Detail,
     each: Callable[..., Iterable[Numbers]] = map,
 ) -> SharedMarks:
     """Marks that holds share.
@@ -125,7 +128,7 @@ def shared_marks(
         motion, away_px = _affine_motion(points_HL[a], points_HL[b]), AWAY * float(face_px_H[b])
         return np.asarray(_match_features(found[a], found[b], motion, away_px) + [first[a], first[b]])
 
-    pairs = np.array(_alike_holds(faces_HL), np.intp).reshape(-1, 2)
+    pairs = np.array(_alike_holds(faces_HL, detail.nearest), np.intp).reshape(-1, 2)
     ties = [np.zeros((0, 2), np.intp), *each(match, *pairs.T)]
     hold = np.repeat(np.arange(len(found)), np.diff(first))
     return _marks_of_ties(
@@ -133,11 +136,11 @@ def shared_marks(
     )
 
 
-def _alike_holds(faces_HL: Complex) -> list[tuple[int, int]]:
+def _alike_holds(faces_HL: Complex, nearest: int) -> list[tuple[int, int]]:
     """Pairs of holds to match: those of the most similar views, and neighbours in time."""
     n = len(faces_HL)
     apart = np.array([(abs(faces_HL - each) ** 2).mean(axis=1) for each in faces_HL])
-    near = [(a, b) for a in range(n) for b in np.argsort(apart[a], kind="stable")[: NEAREST + 1].tolist() if a != b]
+    near = [(a, b) for a in range(n) for b in np.argsort(apart[a], kind="stable")[: nearest + 1].tolist() if a != b]
     return sorted({(min(pair), max(pair)) for pair in [*near, *((a, a + 1) for a in range(n - 1))]})
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rotopaint_ai.landmarks.mark_search import Pictures, search_marks
 from rotopaint_ai.landmarks.shared_marks import (
     COARSE,
+    QUICK,
     Detail,
     Features,
     MarkPicture,
@@ -65,14 +66,26 @@ LOOKS_BY_MARKS = ((0.03, 1), (0.012, 1), (0.012, 1), (0.006, 2), (0.006, 2))  # 
 # and curves converge more slowly
 # with shared marks: residual at which a mark's weight is halved, in each first step,
 FIRST_FAR_PX = (8.0, 8.0, 8.0, 5.0, 5.0, 3.0, 3.0, 2.0, 2.0, 1.5)
-FAR_PX = 0.6  # and afterwards
 SHARP = 0.0015  # share of the face: smallest standard deviation of an observed crease
+DIFFUSE = 3.0  # of these: standard deviation from which a reading is a guess, which errs alike along the whole curve
 # With a head that a pack knows, chosen on training shots of two characters that the pack had not seen:
 KNOWN_LOOKS = LOOKS[-1:] * 2
 LANDMARKS_APART = 1.4  # factor on landmarks' errors: they err alike, and all at once where a pose is new
-MARK_PX = 1.4  # standard deviation of a shared mark, most of it of marks that no rigid head carries
 ALIKE = 4.0  # neighbouring samples that count as one, because their errors are correlated
 KNOWN_FACE = 0.005  # share of the face: models trained on the character have smaller expected errors
+
+
+class MarkNoise(NamedTuple):
+    """Standard deviation of a shared mark in pixels, most of it of marks that no rigid head carries, and the residual at
+    which its weight is halved after the first steps."""
+
+    noise_px: float
+    far_px: float
+
+
+TAUGHT = MarkNoise(NOISE_PX, 0.6)  # beside curves that people drew
+KNOWN = MarkNoise(1.4, 0.6)  # on a head that a pack knows
+NEW = MarkNoise(2.0, 1.2)  # on one that is to be found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +113,7 @@ class SolvedHead:
 
     def by_marks(self) -> list[Complex]:
         """Every seam in each hold (H, D), projected by cameras that were fitted without seams."""
-        return curves_by_marks(self.head, self.facts, (*FIRST_FAR_PX, FAR_PX))
+        return curves_by_marks(self.head, self.facts, (*FIRST_FAR_PX, TAUGHT.far_px))
 
     def deviations_px(self) -> Array:
         """Standard deviation of each seam across its direction (H, C). Raises LinAlgError if undefined."""
@@ -115,27 +128,43 @@ def solve_head(
     pool: Executor,
     watched: Callable[[Any], Any] = iter,
     shared: SharedMarks | None = None,
+    noise: MarkNoise = TAUGHT,
 ) -> SolvedHead:
     """Solve a head; `watched` iterates over the holds of each search. Raises LinAlgError if no head fits."""
     shared = shared if shared and shared.count else None
     marks = shot.points_HL, shot.error_px_HL
     head, facts = first_head(shot.heads, *marks, shot.known, build, shared), HeadFacts(*marks, (), build)
-    solved = _first_solved(head, facts, shot, shared)
+    solved = _first_solved(head, facts, shot, shared, noise)
     if evidence is None:
         return solved
     return _search(solved, shot, LOOKS_BY_MARKS if shared else LOOKS, look, evidence, pool, watched)
 
 
+def solve_new_head(
+    shot: ShotObservations,
+    build: HeadBuild,
+    look: LookAtHold,
+    evidence: Evidence,
+    pool: Executor,
+    watched: Callable[[Any], Any] = iter,
+) -> SolvedHead:
+    """Solve a head of which nobody drew a curve; marks that holds share tie its cameras together. The rest as in
+    `solve_head`."""
+    shared = _look_for_marks(shot, look, pool, watched, QUICK)
+    return solve_head(shot, build, look, evidence, pool, watched, shared, NEW)
+
+
 def _first_solved(
-    head: Head, facts: HeadFacts, shot: ShotObservations, shared: SharedMarks | None, mark_px: float = NOISE_PX
+    head: Head, facts: HeadFacts, shot: ShotObservations, shared: SharedMarks | None, noise: MarkNoise
 ) -> SolvedHead:
     """A head after the steps before the first search."""
     size = np.abs(shot.heads.factor_H)
     for far in FIRST_FAR_PX if shared else FIRST_FAR_PX[:FIRST_STEPS]:
         seen = observe_curves(shot.known, size, head.splines())
-        facts = replace(facts, seen=seen, shared=ObservedMarks(shared, far, mark_px) if shared else None)
+        facts = replace(facts, seen=seen, shared=ObservedMarks(shared, far, noise.noise_px) if shared else None)
         head = damped_step(head, facts)
-    return SolvedHead(head, replace(facts, shared=ObservedMarks(shared, FAR_PX, mark_px) if shared else None))
+    last = ObservedMarks(shared, noise.far_px, noise.noise_px) if shared else None
+    return SolvedHead(head, replace(facts, shared=last))
 
 
 def solve_cameras(
@@ -157,26 +186,27 @@ def solve_cameras(
     marks = shot.points_HL, LANDMARKS_APART * np.hypot(shot.error_px_HL, motion_L * size[:, None])
     ends = np.cumsum([shot.points_HL.shape[1], *(each.splines_HD.shape[1] for each in shot.known)]).tolist()
     curves = [slice(a, b) for a, b in pairwise(ends)]
-    shared = _look_for_marks(shot, look, pool, watched)
+    shared = _look_for_marks(shot, look, pool, watched, COARSE)
     head, facts = known_head(shot.heads, *marks, points, curves, shared), HeadFacts(*marks, (), HeadBuild(None, (), ()))
-    solved = _first_solved(head, facts, shot, shared, MARK_PX)
+    solved = _first_solved(head, facts, shot, shared, KNOWN)
     return _search(solved, shot, KNOWN_LOOKS, look, evidence, pool, watched)
 
 
 def _look_for_marks(
-    shot: ShotObservations, look: LookAtHold, pool: Executor, watched: Callable[[Any], Any]
+    shot: ShotObservations, look: LookAtHold, pool: Executor, watched: Callable[[Any], Any], detail: Detail
 ) -> SharedMarks | None:
     """The marks that all holds share; None where there are none or a picture is missing."""
 
     def find(hold: int) -> Features | None:
         seen = look(hold)
-        return None if seen is None else features(mark_picture(seen, float(shot.face_px_H[hold]), COARSE), COARSE)
+        return None if seen is None else features(mark_picture(seen, float(shot.face_px_H[hold]), detail), detail)
 
     found = list(watched(pool.map(find, range(len(shot.points_HL)))))
     there = [each for each in found if each is not None]
     if len(there) < len(found):
         return None
-    shared = shared_marks(there, shot.points_HL, shot.heads.faces(shot.points_HL), shot.face_px_H, pool.map)
+    faces = shot.heads.faces(shot.points_HL)
+    shared = shared_marks(there, shot.points_HL, faces, shot.face_px_H, detail, pool.map)
     return shared if shared.count else None
 
 
@@ -321,4 +351,5 @@ def _at_places(found: Sighting | None, number: Array, sharp_px: float) -> tuple[
         np.interp(number, found.at, each) for each in (found.offset_px, found.deviation_px, found.seen)
     )
     far = np.hypot(deviation, sharp_px)
-    return move, seen / far**2 * len(found.at) / len(number) / ALIKE, far
+    alike = ALIKE * (1 + (far / (DIFFUSE * sharp_px)) ** 2)
+    return move, seen / far**2 * len(found.at) / len(number) / alike, far

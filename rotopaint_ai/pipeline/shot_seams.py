@@ -27,7 +27,7 @@ from rotopaint_ai.pipeline.executor import Steps, make_progress
 from rotopaint_ai.pipeline.face_tracker import DIGITS, STILL, LazyRgb, crop_area, look_near, rounded_rows
 from rotopaint_ai.pipeline.head_solve import (
     KNOWN_LOOKS,
-    LOOKS,
+    LOOKS_BY_MARKS,
     ShotObservations,
     SolvedHead,
     build_of,
@@ -35,7 +35,7 @@ from rotopaint_ai.pipeline.head_solve import (
     names_off_seams,
     open_seams,
     solve_cameras,
-    solve_head,
+    solve_new_head,
 )
 from rotopaint_ai.pipeline.known_head import INFERRED
 from rotopaint_ai.pipeline.plan import Plan
@@ -53,12 +53,12 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet
 Array = NDArray[Any]
 T = TypeVar("T")
 
-N_SEARCHES = len(LOOKS) + 2  # of each hold: on the head, for its ends, and once more near it
-N_KNOWN = len(KNOWN_LOOKS) + 2  # the same on a known head, and one for shared marks
+N_SEARCHES = len(LOOKS_BY_MARKS) + 3  # of each hold: for marks, on the head, for its ends, and once more near it
+N_KNOWN = len(KNOWN_LOOKS) + 2  # the same on a known head, whose ends are known
 STRETCH = 160  # holds solved together: no shot takes more memory than that
 FEWEST = 4  # holds that can outvote one
 # Chosen on eight training shots of two characters that no pack had seen and on four shots of the stage.
-NEAR = 0.005  # share of the face: final deviation of a seam from the head's curve
+NEAR = 0.003  # share of the face: final deviation of a seam from the head's curve
 OUTLIER = 0.03  # share of the head's size: a curve further off is an outlier, if the models know the character
 LEAST_PX = 0.4  # least deviation of a hold's own curve
 STRANGE = 0.05  # share of the head's size: seams further from a known head are another character's
@@ -250,7 +250,7 @@ def _solve_seams(
         progress.total += N_SEARCHES * len(holds)
     try:
         shot = _observe_holds(holds, specs, plan.pack.sheet)
-        solve = partial(solve_head, shot, build_of(specs, plan.pack.sheet, shot))
+        solve = partial(solve_new_head, shot, build_of(specs, plan.pack.sheet, shot))
         _, curves, placed = _place_on_head(plan, holds, specs, solve, progress)
     except np.linalg.LinAlgError:
         where = summarise([hold.record.frame for hold in holds])

@@ -144,7 +144,7 @@ def read_shot(
         found.append(features(mark_picture(hold.look, hold.face_px, FINE), FINE))
     points, face_px = np.array([hold.points_L for hold in holds]), np.array([hold.face_px for hold in holds])
     heads = head_poses(points)
-    marks = shared_marks(found, points, heads.faces(points), face_px)
+    marks = shared_marks(found, points, heads.faces(points), face_px, FINE)
     reading = ShotReading(models, holds, dict(zip(space.frames, hold_F.tolist())), heads, marks)
     reading = replace(reading, shared=_marks_seen_again(reading, predicted, steps))
     steps.finish()

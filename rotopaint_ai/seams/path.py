@@ -17,7 +17,7 @@ Array = NDArray[Any]
 N_OFFSETS = 40
 OFFSETS = np.arange(N_OFFSETS) - (N_OFFSETS - 1) / 2  # in steps of 1 / ACROSS of the face
 TRUST = 0.6  # exponent on the network's probabilities, because neighbouring positions share pixels
-NEAR = 12.0  # weight of the predicted curve, in samples of the strip
+NEAR, BY_SHOT = 12.0, 24.0  # weights of a predicted curve, in samples of the strip, and of one by the whole shot
 LEAST_SPREAD = 1.0  # least deviation of a prediction, in steps, whatever its own estimate
 BEND = 1.0  # typical change of the offset from one pair to the next, in steps
 CORNER = 20.0  # additional change, in steps for each radian by which the predicted curve turns there
@@ -73,10 +73,10 @@ def _offsets_of(posterior: Array, seen: Array) -> OffsetEstimate:
     return OffsetEstimate(mean, np.sqrt((posterior * (OFFSETS - mean[:, None]) ** 2).sum(axis=1)), seen)
 
 
-def smooth_path(strip: StripReading, expected_error: float, beyond: int = 0) -> SeamPath:
+def smooth_path(strip: StripReading, expected_error: float, beyond: int = 0, weight: float = NEAR) -> SeamPath:
     """The smooth path through a strip.
 
-    `expected_error` in steps. The first and last `beyond` positions extend the curve.
+    `expected_error` in steps, with the prediction's `weight`. The first and last `beyond` positions extend the curve.
 
     Posterior means of a hidden Markov chain (forward-backward, Rabiner 1989). Offsets follow the pixels where the seam
     is visible, and lie near the prediction. They change little along the curve, except at its corners: a prediction
@@ -84,7 +84,7 @@ def smooth_path(strip: StripReading, expected_error: float, beyond: int = 0) -> 
     """
     seen_at, nothing = _odds(strip.logits)
     near = np.exp(-0.5 * (OFFSETS / max(1.25 * expected_error, LEAST_SPREAD)) ** 2) + 0.02
-    emit = (seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near ** (NEAR / len(seen_at))
+    emit = (seen_at + nothing / N_OFFSETS + 1e-5) ** TRUST * near ** (weight / len(seen_at))
     (posterior,) = _chain_posteriors([emit], [strip.turn])
     best = posterior.argmax(axis=1)
     around = np.abs(np.arange(N_OFFSETS) - best[:, None]) <= 2

@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 
 from rotopaint_ai.crops import Crop, cut
 from rotopaint_ai.seams.path import (
+    BY_SHOT,
     N_OFFSETS,
+    NEAR,
     OFFSETS,
     OffsetEstimate,
     StripReading,
@@ -206,13 +208,14 @@ def place(
     """Move open seams onto nearby creases. `face_px`: longest side of the bounding box of the face's landmarks.
 
     Invisible positions follow their visible neighbours along the curve. A curve with too small a visible share is not
-    moved. `is_near`: search only at the finest zoom, for seams that are already close.
+    moved. `is_near`: search only at the finest zoom, for seams that the whole shot has placed.
     """
     if evidence is None:
         return [_place_blind(seam, seen) for seam in seams]
     found = [PlacedSeam(seam.points, 0.0, 0.0, seam.expected_error_px) for seam in seams]
+    weight = BY_SHOT if is_near else NEAR
     for zoom in evidence.zooms[-1:] if is_near else evidence.zooms:
-        found = _search_again(found, seams, seen, face_px, evidence, zoom)
+        found = _search_again(found, seams, seen, face_px, evidence, (zoom, weight))
     step_px = face_px / (ACROSS * evidence.zooms[-1])
     return [_refine(seam, item, seen, step_px) for seam, item in zip(seams, found)]
 
@@ -247,9 +250,18 @@ def _sighting(places: CurvePlaces, found: OffsetEstimate, step: float) -> Sighti
 
 
 def _search_again(
-    before: Sequence[PlacedSeam], seams: Sequence[Seam], seen: SeamLook, face_px: float, evidence: Evidence, zoom: int
+    before: Sequence[PlacedSeam],
+    seams: Sequence[Seam],
+    seen: SeamLook,
+    face_px: float,
+    evidence: Evidence,
+    how: tuple[int, float],
 ) -> list[PlacedSeam]:
-    """All seams moved once, by the network's output near their position; unmoved where too little is visible."""
+    """All seams moved once, by the network's output near their position; unmoved where too little is visible.
+
+    `how`: the zoom, and the weight of their position.
+    """
+    zoom, weight = how
     zoomed_px = face_px / zoom
     ribbons = [places_along(item.points, zoomed_px / ALONG, BEYOND) for item in before]
     rows = [row for row, item in enumerate(ribbons) if item is not None]
@@ -258,17 +270,17 @@ def _search_again(
         return found
     known = [item for item in ribbons if item is not None]
     for row, places, strip in zip(rows, known, read_strips(known, seen, zoomed_px / ACROSS, evidence, zoom)):
-        moved = _move_seam(seams[row], before[row], places, strip, zoomed_px)
+        moved = _move_seam(seams[row], before[row], places, strip, zoomed_px, weight)
         found[row] = before[row] if moved is None else moved
     return found
 
 
 def _move_seam(
-    seam: Seam, before: PlacedSeam, places: CurvePlaces, strip: StripReading, face_px: float
+    seam: Seam, before: PlacedSeam, places: CurvePlaces, strip: StripReading, face_px: float, weight: float
 ) -> PlacedSeam | None:
     """A seam moved onto the path through its strip, whose face side is `face_px`; None where too little is visible."""
     step, error, blind = face_px / ACROSS, before.expected_error_px, seam.expected_error_px
-    path = smooth_path(strip, error / step, BEYOND // 2)
+    path = smooth_path(strip, error / step, BEYOND // 2, weight)
     if path.seen < LEAST_SEEN:
         return None
     per_pair = 2 * (places.at[-1] - places.at[0]) / (len(places.at) - 1)

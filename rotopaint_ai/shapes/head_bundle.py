@@ -1,8 +1,8 @@
 """Bundle adjustment of a shot's rigid head: cameras of all holds, landmarks and seams in space, and face symmetry.
 
 The normal equations of all unknowns, cameras eliminated first by the Schur complement (Triggs, McLauchlan, Hartley and
-Fitzgibbon 2000); `shapes/head_descent.py` takes the steps. Outliers get less weight (Cauchy weights, Holland and Welsch
-1977).
+Fitzgibbon 2000); `shapes/head_descent.py` takes the steps. Outliers get less weight: landmarks by Cauchy weights
+(Holland and Welsch 1977), curves by those of Geman and McClure (1987), because a crease beside a seam is no seam.
 
 A face is symmetric, so each side seam constrains the other, which determines depth where a head hardly turns. A seam
 that ends on another one ends there in every hold. Both constraints are soft, so a crooked face fits too. Shared marks,
@@ -410,7 +410,7 @@ def _add_curve(equations: HeadEquations, head: Head, seen: ObservedCurve) -> Non
     part = head.curves[seen.curve]
     places = seen.weights @ head.points[part]
     off = ((seen.at - head.cameras.see(places)) * seen.normal.conj()).real
-    across = seen.across / (1 + (off / (2 * seen.far_px)) ** 2)
+    across = seen.across / (1 + (off / (2 * seen.far_px)) ** 2) ** 2
     equations.add_places(part, seen.weights, head.cameras.slopes_along(places, seen.normal), across, off)
 
 

@@ -26,7 +26,7 @@ def seen(hold: int, seed: int = 1) -> MarkPicture:
 def marks() -> SharedMarks:
     points = np.array([moved(FACE, k) for k in range(5)])
     faces = (points - points.mean(axis=1, keepdims=True)) / np.array(MOTIONS)[:, None]
-    return shared_marks([features_in(seen(k), FINE) for k in range(5)], points, faces, np.full(5, 160.0))
+    return shared_marks([features_in(seen(k), FINE) for k in range(5)], points, faces, np.full(5, 160.0), FINE)
 
 
 def expected(marks: SharedMarks, off: complex = 0) -> ExpectedMarks:

@@ -10,6 +10,8 @@ import pytest
 
 from rotopaint_ai.landmarks.shared_marks import (
     FINE,
+    QUICK,
+    Features,
     MarkPicture,
     SharedMarks,
     _components,
@@ -47,7 +49,7 @@ def found(seeds: tuple[int, ...] = (1,) * 5, scale: float = 1.0) -> SharedMarks:
         for k, seed in enumerate(seeds)
     ]
     faces = (points - points.mean(axis=1, keepdims=True)) / np.array(MOTIONS)[:, None]
-    return shared_marks(seen, points, faces, np.full(5, 160.0))
+    return shared_marks(seen, points, faces, np.full(5, 160.0), FINE)
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.5])
@@ -75,9 +77,22 @@ def test_a_hold_that_shows_nothing_has_no_marks() -> None:
     nothing = features(MarkPicture.of(np.zeros((40, 50), np.float16), CORNER, 1.0, 40.0, FINE), FINE)
     assert nothing.at.shape == (0,)
     points = np.array([moved(FACE, k) for k in range(3)])
-    marks = shared_marks([nothing] * 3, points, points, np.full(3, 160.0))
+    marks = shared_marks([nothing] * 3, points, points, np.full(3, 160.0), FINE)
     assert marks.count == 0
-    assert shared_marks([nothing], points[:1], points[:1], np.full(1, 160.0)).count == 0
+    assert shared_marks([nothing], points[:1], points[:1], np.full(1, 160.0), FINE).count == 0
+
+
+def test_a_hold_is_matched_with_as_many_of_the_most_similar_views_as_are_asked_for() -> None:
+    """Holds turn evenly, so the nearest views are the neighbours in time."""
+    nothing = Features(np.zeros(0, complex), np.zeros((0, 128)), np.zeros(0))
+    faces = np.array([FACE + 3 * k for k in range(9)])
+    pairs = []
+    for nearest in (2, 4):
+        told = lambda match, one, other: pairs.append({*zip(one, other)}) or []  # type: ignore[func-returns-value]  # noqa: E731
+        shared_marks([nothing] * 9, faces, faces, np.full(9, 160.0), QUICK._replace(nearest=nearest), told)
+    assert {b - a for a, b in pairs[0]} == {1, 2}  # 2 at either end
+    assert len(pairs[0]) == 10
+    assert {b - a for a, b in pairs[1]} == {1, 2, 3, 4}
 
 
 def test_a_feature_that_a_hold_shows_twice_is_no_mark_there() -> None:

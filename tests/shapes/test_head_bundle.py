@@ -12,8 +12,11 @@ from rotopaint_ai.landmarks.shared_marks import SharedMarks
 from rotopaint_ai.shapes.head_bundle import (
     HeadBuild,
     HeadFacts,
+    ObservedCurve,
     ObservedMarks,
     curve_deviations,
+    curve_normals,
+    equations_of,
     first_head,
     joints_of,
     observe_curves,
@@ -23,7 +26,7 @@ from rotopaint_ai.shapes.head_descent import damped_step
 from rotopaint_ai.shapes.head_marks import MarkEquations, Marks3D, expected_marks
 from rotopaint_ai.shapes.head_poses import HeadPoses, head_poses
 from rotopaint_ai.shapes.rigid_head import KnownCurve
-from rotopaint_ai.shapes.samples import open_curve_distance
+from rotopaint_ai.shapes.samples import basis, open_curve_distance
 
 Array = np.ndarray[Any, Any]
 N_HOLDS = 12
@@ -83,6 +86,24 @@ def test_the_head_finds_a_curve_that_a_third_of_the_holds_have_wrong(
     found = solved(shot, [reported(wrong), reported(right), reported(left)], NO_BUILD)
     assert off(wrong, bridge) > 2.5
     assert off(found[0], bridge) < 0.8
+
+
+def test_a_crease_far_beside_a_curve_hardly_pulls_at_it(shot: tuple[HeadPoses, Array, Array, list[Array]]) -> None:
+    heads, points, _, curves = shot
+    known, error = [reported(each) for each in curves], np.full(points.shape, 0.5)
+    head = first_head(heads, points, error, known, NO_BUILD)
+    weights = basis(7, False, 8)
+    at = head.splines()[0] @ weights.T
+    normal, ones = curve_normals(at), np.ones(at.shape)
+
+    def pull(apart_px: float) -> float:
+        seen = ObservedCurve(0, weights, at + apart_px * normal, normal, ones, ones)
+        with_it, without = (
+            equations_of(head, HeadFacts(points, error, each, NO_BUILD))[0].camera_pull for each in ([seen], [])
+        )
+        return float(np.abs(with_it - without).sum())
+
+    assert pull(10.0) < 0.1 * pull(2.0)
 
 
 def test_a_persons_curve_outweighs_what_all_other_holds_have_wrong_alike(
