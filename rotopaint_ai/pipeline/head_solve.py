@@ -76,8 +76,8 @@ KNOWN_FACE = 0.005  # share of the face: models trained on the character have sm
 
 
 class MarkNoise(NamedTuple):
-    """Standard deviation of a shared mark in pixels, most of it of marks that no rigid head carries, and the residual at
-    which its weight is halved after the first steps."""
+    """Standard deviation of a shared mark in pixels, mostly that of marks which no rigid head carries, and the residual
+    at which its weight is halved after the first steps."""
 
     noise_px: float
     far_px: float
