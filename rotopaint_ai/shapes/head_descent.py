@@ -71,7 +71,7 @@ def _landmarks_off(head: Head, facts: HeadFacts) -> Complex:
 def _misfit_of_curve(head: Head, seen: ObservedCurve) -> float:
     places = seen.weights @ head.points[head.curves[seen.curve]]
     off = ((seen.at - head.cameras.see(places)) * seen.normal.conj()).real
-    return _robust(off, 2 * seen.far_px, seen.across)
+    return float((seen.across * off**2 / (1 + (off / (2 * seen.far_px)) ** 2)).sum())  # Geman and McClure's loss
 
 
 def _misfit_of_marks(head: Head, seen: ObservedMarks, size: float) -> float:

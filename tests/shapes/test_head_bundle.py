@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rotopaint_ai.landmarks.shared_marks import SharedMarks
+from rotopaint_ai.shapes import head_descent
 from rotopaint_ai.shapes.head_bundle import (
     HeadBuild,
     HeadFacts,
@@ -104,6 +105,27 @@ def test_a_crease_far_beside_a_curve_hardly_pulls_at_it(shot: tuple[HeadPoses, A
         return float(np.abs(with_it - without).sum())
 
     assert pull(10.0) < 0.1 * pull(2.0)
+
+
+@pytest.mark.parametrize("far_px", [0.7, 3.0, np.inf])
+def test_steps_are_judged_by_the_loss_that_they_descend(
+    far_px: float, shot: tuple[HeadPoses, Array, Array, list[Array]]
+) -> None:
+    heads, points, _, curves = shot
+    known, error = [reported(each) for each in curves], np.full(points.shape, 0.5)
+    head = first_head(heads, points, error, known, NO_BUILD)
+    weights = basis(7, False, 8)
+    at = head.splines()[0] @ weights.T
+    normal = curve_normals(at)
+    seen = ObservedCurve(0, weights, at + 2.0 * normal, normal, np.ones(at.shape), np.full(at.shape, far_px))
+    with_it, without = (
+        equations_of(head, HeadFacts(points, error, each, NO_BUILD))[0].point_pull for each in ([seen], [])
+    )
+    step = np.zeros_like(head.points)
+    step[head.curves[0]] = 1e-5
+    moved = replace(head, points=head.points + step)
+    fell = head_descent._misfit_of_curve(head, seen) - head_descent._misfit_of_curve(moved, seen)
+    assert fell == pytest.approx(2 * float(((with_it - without) * step).sum()), rel=0.01)
 
 
 def test_a_persons_curve_outweighs_what_all_other_holds_have_wrong_alike(
