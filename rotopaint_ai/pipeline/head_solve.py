@@ -64,7 +64,7 @@ LOOKS = ((0.03, 1), (0.012, 1), (0.006, 2))
 FIRST_STEPS, STEPS = 6, 3  # solver steps before the first search, and after each one
 LOOKS_BY_MARKS = ((0.03, 1), (0.012, 1), (0.012, 1), (0.006, 2), (0.006, 2))  # with shared marks, cameras are stable,
 # and curves converge more slowly
-# with shared marks: residual at which a mark's weight is halved, in each first step,
+# with shared marks: residual at which a mark's weight is halved in each first step; afterwards: MarkNoise
 FIRST_FAR_PX = (8.0, 8.0, 8.0, 5.0, 5.0, 3.0, 3.0, 2.0, 2.0, 1.5)
 SHARP = 0.0015  # share of the face: smallest standard deviation of an observed crease
 DIFFUSE = 3.0  # of these: standard deviation from which a reading is a guess, which errs alike along the whole curve
