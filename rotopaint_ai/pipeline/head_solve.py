@@ -62,30 +62,33 @@ Sightings = Sequence[Sighting | None]  # observed curves of the seams of a hold
 LOOKS = ((0.03, 1), (0.012, 1), (0.006, 2))
 # six searches, four of them at zoom 2, took twice the time and followed other creases more often
 FIRST_STEPS, STEPS = 6, 3  # solver steps before the first search, and after each one
-LOOKS_BY_MARKS = ((0.03, 1), (0.012, 1), (0.012, 1), (0.006, 2), (0.006, 2))  # with shared marks, cameras are stable,
-# and curves converge more slowly
-# with shared marks: residual at which a mark's weight is halved in each first step; afterwards: MarkNoise
+_WIDE, _MIDDLE, _NARROW = LOOKS
+# with shared marks: residual at which a mark's weight is halved in each first step; afterwards: MarkUse
 FIRST_FAR_PX = (8.0, 8.0, 8.0, 5.0, 5.0, 3.0, 3.0, 2.0, 2.0, 1.5)
 SHARP = 0.0015  # share of the face: smallest standard deviation of an observed crease
 DIFFUSE = 3.0  # of these: standard deviation from which a reading is a guess, which errs alike along the whole curve
-# With a head that a pack knows, chosen on training shots of two characters that the pack had not seen:
-KNOWN_LOOKS = LOOKS[-1:] * 2
-LANDMARKS_APART = 1.4  # factor on landmarks' errors: they err alike, and all at once where a pose is new
+LANDMARKS_APART = 1.4  # factor on landmarks' errors with a known head: they err alike, and all at once where a pose is
+# new; chosen on training shots of two characters that the pack had not seen
 ALIKE = 4.0  # neighbouring samples that count as one, because their errors are correlated
 KNOWN_FACE = 0.005  # share of the face: models trained on the character have smaller expected errors
 
 
-class MarkNoise(NamedTuple):
-    """Standard deviation of a shared mark in pixels, mostly that of marks which no rigid head carries, and the residual
-    at which its weight is halved after the first steps."""
+class MarkUse(NamedTuple):
+    """How a solve uses shared marks.
+
+    Standard deviation of a mark in pixels, mostly that of marks which no rigid head carries; the residual at which its
+    weight is halved after the first steps; and the searches, which are more because curves converge more slowly where
+    marks hold the cameras.
+    """
 
     noise_px: float
     far_px: float
+    looks: Sequence[tuple[float, int]]
 
 
-TAUGHT = MarkNoise(NOISE_PX, 0.6)  # beside curves that people drew
-KNOWN = MarkNoise(1.4, 0.6)  # on a head that a pack knows
-NEW = MarkNoise(2.0, 1.2)  # on one that is to be found
+TAUGHT = MarkUse(NOISE_PX, 0.6, (_WIDE, _MIDDLE, _MIDDLE, _NARROW, _NARROW))  # beside curves that people drew
+KNOWN = MarkUse(1.4, 0.6, (_NARROW, _NARROW))  # on a head that a pack knows
+NEW = MarkUse(2.0, 1.2, (_WIDE, _MIDDLE, _NARROW, _NARROW))  # on one that is to be found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,16 +131,16 @@ def solve_head(
     pool: Executor,
     watched: Callable[[Any], Any] = iter,
     shared: SharedMarks | None = None,
-    noise: MarkNoise = TAUGHT,
+    use: MarkUse = TAUGHT,
 ) -> SolvedHead:
     """Solve a head; `watched` iterates over the holds of each search. Raises LinAlgError if no head fits."""
     shared = shared if shared and shared.count else None
     marks = shot.points_HL, shot.error_px_HL
     head, facts = first_head(shot.heads, *marks, shot.known, build, shared), HeadFacts(*marks, (), build)
-    solved = _first_solved(head, facts, shot, shared, noise)
+    solved = _first_solved(head, facts, shot, shared, use)
     if evidence is None:
         return solved
-    return _search(solved, shot, LOOKS_BY_MARKS if shared else LOOKS, look, evidence, pool, watched)
+    return _search(solved, shot, use.looks if shared else LOOKS, look, evidence, pool, watched)
 
 
 def solve_new_head(
@@ -155,15 +158,15 @@ def solve_new_head(
 
 
 def _first_solved(
-    head: Head, facts: HeadFacts, shot: ShotObservations, shared: SharedMarks | None, noise: MarkNoise
+    head: Head, facts: HeadFacts, shot: ShotObservations, shared: SharedMarks | None, use: MarkUse
 ) -> SolvedHead:
     """A head after the steps before the first search."""
     size = np.abs(shot.heads.factor_H)
     for far in FIRST_FAR_PX if shared else FIRST_FAR_PX[:FIRST_STEPS]:
         seen = observe_curves(shot.known, size, head.splines())
-        facts = replace(facts, seen=seen, shared=ObservedMarks(shared, far, noise.noise_px) if shared else None)
+        facts = replace(facts, seen=seen, shared=ObservedMarks(shared, far, use.noise_px) if shared else None)
         head = damped_step(head, facts)
-    last = ObservedMarks(shared, noise.far_px, noise.noise_px) if shared else None
+    last = ObservedMarks(shared, use.far_px, use.noise_px) if shared else None
     return SolvedHead(head, replace(facts, shared=last))
 
 
@@ -189,7 +192,7 @@ def solve_cameras(
     shared = _look_for_marks(shot, look, pool, watched, COARSE)
     head, facts = known_head(shot.heads, *marks, points, curves, shared), HeadFacts(*marks, (), HeadBuild(None, (), ()))
     solved = _first_solved(head, facts, shot, shared, KNOWN)
-    return _search(solved, shot, KNOWN_LOOKS, look, evidence, pool, watched)
+    return _search(solved, shot, KNOWN.looks, look, evidence, pool, watched)
 
 
 def _look_for_marks(

@@ -26,8 +26,8 @@ from rotopaint_ai.jobs import Cancel, Sink, notice
 from rotopaint_ai.pipeline.executor import Steps, make_progress
 from rotopaint_ai.pipeline.face_tracker import DIGITS, STILL, LazyRgb, crop_area, look_near, rounded_rows
 from rotopaint_ai.pipeline.head_solve import (
-    KNOWN_LOOKS,
-    LOOKS_BY_MARKS,
+    KNOWN,
+    NEW,
     ShotObservations,
     SolvedHead,
     build_of,
@@ -53,8 +53,8 @@ from rotopaint_ai.sheet import ShapeSpec, Sheet
 Array = NDArray[Any]
 T = TypeVar("T")
 
-N_SEARCHES = len(LOOKS_BY_MARKS) + 3  # of each hold: for marks, on the head, for its ends, and once more near it
-N_KNOWN = len(KNOWN_LOOKS) + 2  # the same on a known head, whose ends are known
+N_SEARCHES = len(NEW.looks) + 3  # of each hold: for marks, on the head, for its ends, and once more near it
+N_KNOWN = len(KNOWN.looks) + 2  # the same on a known head, whose ends are known
 STRETCH = 160  # holds solved together: no shot takes more memory than that
 FEWEST = 4  # holds that can outvote one
 # Chosen on eight training shots of two characters that no pack had seen and on four shots of the stage.

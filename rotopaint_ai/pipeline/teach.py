@@ -25,7 +25,7 @@ from rotopaint_ai.landmarks.detect import read
 from rotopaint_ai.landmarks.shared_marks import FINE, SharedMarks, features, shared_marks
 from rotopaint_ai.pipeline.executor import Progress, Steps
 from rotopaint_ai.pipeline.head_solve import (
-    LOOKS_BY_MARKS,
+    TAUGHT,
     ShotObservations,
     SolvedHead,
     build_of,
@@ -136,7 +136,7 @@ def read_shot(
     if space is None:
         raise UsageError("the run found no face on this shot; run it again with a crop on the face")
     starts, hold_F = np.unique(space.time_F, return_inverse=True)
-    steps = Steps(progress, len(starts) * (2 + len(LOOKS_BY_MARKS)))
+    steps = Steps(progress, len(starts) * (2 + len(TAUGHT.looks)))
     holds, found = [], []
     for start in steps.over(starts.tolist()):
         hold = _read_hold(plate, int(start), _guess(predicted, int(start)), models)

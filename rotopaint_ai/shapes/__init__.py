@@ -5,8 +5,8 @@
 - Edits, each of which returns a new document: `edit` (shapes and keys), `edit_points`, `edit_tangents`,
   `edit_transform`, `edit_feather`, `edit_frames` (one edit on many frames), `edit_keys` (keys moved in time),
   `edit_layers`. `group_moves` and `landmarks_follow` move predictions and landmarks along.
-- Curves: `bezier` (arithmetic), `fit` (through samples), `bake` (eases and layers as linear keys), `reduce` (fewer
-  keys, by `knots`); `revectorise/` (artists' curves onto the same control points).
+- Curves: `bezier` (arithmetic), `fit` (through samples), `alignment` (samples side by side), `bake` (eases and layers
+  as linear keys), `reduce` (fewer keys, by `knots`); `revectorise/` (artists' curves onto the same control points).
 - Mattes: `rasterise`, with `feather` and `feather_line`; `matte_metrics` compares two.
 - From landmarks: `predict` (the pack's model), `landmark_regression` (its closed form).
 - Corrections: `refit` propagates them, with `facespace` and `pose_kernel`; `propagation_range` proposes how far;

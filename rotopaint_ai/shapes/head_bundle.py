@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotopaint_ai.landmarks.shared_marks import SharedMarks
+from rotopaint_ai.shapes.alignment import align_samples
 from rotopaint_ai.shapes.facespace import Array, Complex
 from rotopaint_ai.shapes.head_cameras import Cameras, ball_depth
 from rotopaint_ai.shapes.head_marks import NO_MARKS, NOISE_PX, MarkEquations, Marks3D, first_marks
@@ -202,8 +203,8 @@ def joints_of(splines_CHD: Sequence[Complex], size_H: Array) -> tuple[tuple[int,
 def observe_curves(known: Sequence[KnownCurve], size_H: Array, on_head: Sequence[Complex]) -> list[ObservedCurve]:
     """Observations of curves, drawn or predicted: each curve across its direction, and its ends along it.
 
-    A sample of the head's curve (H, D) is compared with the nearest observed sample, because samples have no identity
-    along a curve.
+    A sample of the head's curve (H, D) is compared with the observed sample beside it in the order of both curves,
+    because samples have no identity along a curve.
     """
     parts = zip(known, on_head)
     return [
@@ -222,7 +223,7 @@ def _observe_across(curve: int, known: KnownCurve, size_H: Array, on_head: Compl
     weights = basis(known.splines_HD.shape[1] // 3, False, PER_SEGMENT)
     places, exact = known.splines_HD @ weights.T, known.exact_H[:, None]
     wanted = on_head @ weights.T
-    near = np.array([abs(one[:, None] - other).argmin(axis=1) for one, other in zip(wanted, places)])
+    near = align_samples(wanted, places)
     at, normal = (np.take_along_axis(each, near, axis=1) for each in (places, curve_normals(places)))
     along = abs(((wanted - at) * normal.conj()).imag)
     is_beside = along <= abs(np.diff(places, axis=1)).max(axis=1, keepdims=True)  # not beyond an end
