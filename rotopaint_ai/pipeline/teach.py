@@ -1,10 +1,10 @@
 """Teach: a shot's first corrections correct its seams in all other frames, by one head solved from all holds.
 
 People's curves are exact and the run's curves are estimates. Marks on hair, ears and skin that several holds show
-determine the head's pose in each hold (`head_solve.py`). A curve drawn once is then known in every hold. Three figures
-measure the reliability of the head's curve: the solver's expected error, the distance from people's curves, and the
-distance of the pose from every corrected one. The larger the present curve's error is relative to them, the further it
-moves towards the head's curve. Frames whose curve stays far from it are reported as doubtful.
+determine the head's pose in each hold (`head_solve.py`). A curve drawn once is then known in every hold. Two figures
+measure the reliability of the head's curve: the solver's expected error, and the distance from people's curves. The
+larger the distance to the present curve is relative to them, the further that moves towards the head's curve. Frames
+whose curve stays far from it are reported as doubtful.
 H holds, C seams, D numbers of a spline. Plate space, pixels.
 """
 
@@ -57,12 +57,14 @@ LEAST_READ_PX = 0.5  # smallest assumed standard deviation of a predicted seam
 # of training shots of two puppets that the shipped pack never saw, and of shots of the stage.
 UNSTEADY_PX = 0.6  # distance between a person's curve and the head's curve if both are right
 UNDERRATED = 1.8  # factor on the solver's expected error, because its observations are not independent
-AWAY = 0.15  # error of the head's curve per distance in pose from the nearest corrected hold,
-# divided by the number of corrected holds
 STILL = 0.0005  # share of the face: a curve that would move less stays
 DOUBTFUL = 0.005  # share of the face: a curve that stays this far from the head's needs a review
 USELESS = 0.05  # share of the face: a head that is expected to be further off moves no curve
-BELIEVED = 0.7  # factor on the expected error of the head's curve when compared with the present curve's
+# Factor on the geometric mean of both curves' expected errors, which is the error of the head's curve when a change is
+# judged: where the run expected to be far off, the picture shows little, and the head errs more, too. With one
+# corrected hold; with n of them it is divided by the fourth root of n.
+BELIEVED = 1.4
+GUESSED = 0.0075  # share of the face: the run's expected error counts up to this; beyond, its curve is a guess
 KNOWN = 2.0  # further factor if the models know the character, because most of their curves are right
 _READS = 2
 
@@ -175,10 +177,9 @@ def teach_below(
     doubtful: dict[str, tuple[int, ...]] = {}
     sizes: dict[str, Mapping[int, float]] = {}
     head = _solved_on_head(reading, tasks, errors or {}) if tasks else {}
-    far_H = _pose_from_corrected(reading, tasks) * abs(reading.heads.factor_H)
     for task in tasks:
         name = task.spec.name
-        keys[name], doubtful[name], sizes[name] = _move_to_head(reading, task, head[name], far_H)
+        keys[name], doubtful[name], sizes[name] = _move_to_head(reading, task, head[name])
     return TeachResult(keys, sizes, doubtful, n_moved(keys, predicted))
 
 
@@ -213,13 +214,6 @@ def n_moved(keys: Keys, predicted: RotoDocument) -> int:
     """The number of keys that differ from the models' own."""
     before = {shape.name: shape.keys for shape in predicted.shapes}
     return sum(key != before[name].get(frame) for name, row in keys.items() for frame, key in row.items())
-
-
-def _pose_from_corrected(reading: ShotReading, tasks: Sequence[_Task]) -> Array:
-    """The distance (H,) of each hold's landmarks to those of the nearest corrected hold, in sizes of the head."""
-    apart = reading.heads.looks_apart(np.array([hold.points_L for hold in reading.holds]))
-    corrected = np.flatnonzero(np.any([task.exact_H for task in tasks], axis=0))
-    return np.asarray(apart[:, corrected].min(axis=1, initial=np.inf))
 
 
 # --- predictions of each hold -----------------------------------------------------------------------------------------
@@ -288,10 +282,12 @@ def _task_as_run(reading: ShotReading, spec: ShapeSpec, shape: RotoShape) -> _Ta
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OnHead:
-    """A seam's curve on the head in each hold (H, D), and its expected error there in pixels (H,)."""
+    """A seam's curve on the head in each hold (H, D), its expected error there and that of the run's curve (H,),
+    pixels."""
 
     splines_HD: Complex
-    deviation_px_H: Array
+    error_px_H: Array
+    run_error_px_H: Array
 
 
 def _solved_on_head(reading: ShotReading, tasks: Sequence[_Task], errors: Errors) -> Mapping[str, _OnHead]:
@@ -304,9 +300,10 @@ def _solved_on_head(reading: ShotReading, tasks: Sequence[_Task], errors: Errors
         found = _head_of(reading, specs, curves)
         rows = zip(specs, curves, found.head.splines(), found.by_marks(), found.deviations_px().T)
     except np.linalg.LinAlgError:
-        return {task.spec.name: _OnHead(task.splines_HD, np.full(len(task.exact_H), np.inf)) for task in tasks}
+        unknown = np.full(len(reading.holds), np.inf)
+        return {task.spec.name: _OnHead(task.splines_HD, unknown, unknown) for task in tasks}
     return {
-        spec.name: _OnHead(splines, np.hypot(off_H, _error_of_marks(each, by_marks)))
+        spec.name: _OnHead(splines, UNDERRATED * np.hypot(off_H, _error_of_marks(each, by_marks)), each.noise_px_H)
         for spec, each, splines, by_marks, off_H in rows
     }
 
@@ -365,18 +362,20 @@ def _curve_of_task(reading: ShotReading, task: _Task, errors: Mapping[int, float
 
 
 def _move_to_head(
-    reading: ShotReading, task: _Task, head: _OnHead, far_px_H: Array
+    reading: ShotReading, task: _Task, head: _OnHead
 ) -> tuple[dict[int, Key], tuple[int, ...], dict[int, float]]:
     """New keys of a seam's frames, the doubtful frames, and the expected error of each key."""
     error, face_px = (np.array(each) for each in zip(*((hold.error_px_L, hold.face_px) for hold in reading.holds)))
-    believed = BELIEVED * KNOWN if know_character(error, face_px) else BELIEVED
+    believed = BELIEVED / np.count_nonzero(task.exact_H) ** 0.25
+    believed *= KNOWN if know_character(error, face_px) else 1.0
 
     def decide(row: int, spline: Complex) -> _Decision:
-        off = float(np.hypot(UNDERRATED * head.deviation_px_H[row], AWAY * far_px_H[row] / task.exact_H.sum()))
+        off = float(head.error_px_H[row])
         change = open_curve_distance(spline, head.splines_HD[row])
         if not np.isfinite(off):
             return spline, max(change, LEAST_NOISE_PX), True
-        share = share_of_the_way(change, believed * off)
+        run_error = min(float(head.run_error_px_H[row]), GUESSED * float(face_px[row]))
+        share = share_of_the_way(change, believed * np.sqrt(off * run_error))
         if off > USELESS * face_px[row] or share * change <= STILL * face_px[row]:
             share = 0.0
         left = (1 - share) * change
