@@ -32,7 +32,13 @@ from rotopaint_ai.seams.strokes import Strokes
 from rotopaint_ai.shapes.edit_layers import key_under, ways_between
 from rotopaint_ai.shapes.group_moves import apply_groups, moved_groups
 from rotopaint_ai.shapes.layers import Layer, Matrix
-from rotopaint_ai.shapes.manual_keys import hand_corrected_frames, manual_keys, with_feather_of, with_manual_keys
+from rotopaint_ai.shapes.manual_keys import (
+    frames_settled,
+    hand_corrected_frames,
+    manual_keys,
+    with_feather_of,
+    with_manual_keys,
+)
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
 from rotopaint_ai.sheet import ShapeSpec, Sheet
 
@@ -46,6 +52,7 @@ class Overrides:
     Splines by frame and shape, landmarks by frame and name, settings by seam, clone strokes by frame, names given to
     shapes, shapes that people drew, names of the hold-outs, shapes with a feather line, moved groups by the names of
     their shapes, the name of the run's face, the document with all edits, and the models' predictions of earlier runs.
+    `followed`, by frame: shapes that moved along with a landmark beside them, so that nobody has judged them.
     """
 
     splines: Mapping[int, Mapping[str, PointRows]] = field(default_factory=dict)
@@ -60,6 +67,7 @@ class Overrides:
     groups: Mapping[str, Layer] = field(default_factory=dict)
     face: str = ""
     predicted: RotoDocument | None = None
+    followed: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
     @property
     def own_names(self) -> frozenset[str]:
@@ -101,15 +109,16 @@ class Overrides:
         """The tracking result of a frame with people's edits in place of the models' values."""
         known = {spec.name: spec.n_points for spec in sheet.shapes}
         own = {name: rows for name, rows in self.splines.get(frame, {}).items() if known.get(name) == len(rows)}
+        judged = own.keys() - self.followed.get(frame, frozenset())
         return replace(
             settled,
             lost=None if own else settled.lost,
             landmarks=self._landmarks_by_hand(frame, settled, sheet),
             shapes={**settled.shapes, **own},
             widths=self._widths_by_hand(settled, own),
-            errors={**settled.errors, **dict.fromkeys(own, 0.0)},
+            errors={**settled.errors, **dict.fromkeys(judged, 0.0)},
             hidden=tuple(name for name in settled.hidden if name not in own),
-            unseen={name: third for name, third in settled.unseen.items() if name not in own},
+            unseen={name: third for name, third in settled.unseen.items() if name not in judged},
         )
 
     def _widths_by_hand(self, settled: TrackedFrame, own: Mapping[str, PointRows]) -> Mapping[str, float]:
@@ -181,6 +190,7 @@ def overrides_of(state: State) -> Overrides:
     document, model = state.document, {s.name: s for s in state.predicted.shapes} if state.predicted else {}
     splines: dict[int, dict[str, PointRows]] = {}
     landmarks: dict[int, dict[str, tuple[float, float]]] = {}
+    judged = {} if document is None else frames_settled(state.predicted, document)
     for shape in document.shapes if document is not None else ():
         assert document is not None
         for frame in hand_corrected_frames(model.get(shape.name, shape), shape, document):
@@ -207,6 +217,10 @@ def overrides_of(state: State) -> Overrides:
         moved,
         state.face,
         state.predicted,
+        {
+            frame: frozenset(name for name in row if name in model and frame not in judged[name])
+            for frame, row in splines.items()
+        },
     )
 
 

@@ -24,12 +24,12 @@ def with_name(names: Mapping[str, str], document: RotoDocument, shape: str, give
     given = given.strip()
     others = {_fold_name(names.get(each.name, each.name)) for each in document.shapes if each.name != shape}
     left = {name: text for name, text in names.items() if name != shape}
-    wanted = given or shape
+    wanted, shown = given or shape, names.get(shape, shape)
     if _fold_name(wanted) in others:
-        raise UsageError(f"{shape}: another shape is called {wanted}; choose a name that is free")
+        raise UsageError(f"{shown}: another shape is called {wanted}; choose a name that is free")
     if given in ("", shape):
         return left
-    return dict(sorted({**left, shape: checked_name(shape, given)}.items()))
+    return dict(sorted({**left, shape: checked_name(shown, given)}.items()))
 
 
 def checked_name(what: str, given: str) -> str:

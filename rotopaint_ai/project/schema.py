@@ -175,6 +175,9 @@ def _check_magic(path: Path) -> None:
     if start != _MAGIC:
         if path.suffix == SUFFIX and (not start.strip(b"\0") or start[:6] == _MAGIC[:6]):
             raise DamagedProjectError(f"{path.name}: is empty or cut off; {way_out(path)}")
+        if path.suffix == SUFFIX:
+            copy = f", or {way_out(path)}" if backup_path(path).is_file() else ""
+            raise ProjectError(f"{path.name}: is damaged, or no RotoPaint project; choose another file{copy}")
         raise ProjectError(f"{path.name}: is not a RotoPaint project; choose a file that ends in {SUFFIX}")
 
 
@@ -208,7 +211,7 @@ def _set_journal(connection: sqlite3.Connection, path: Path) -> None:
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if application != APPLICATION_ID:
-        raise ProjectError(f"{path.name}: belongs to another program; choose a file that ends in {SUFFIX}")
+        raise ProjectError(f"{path.name}: belongs to another program; choose another file")
     if version(connection) > VERSION:
         raise ProjectError(
             f"{path.name}: was written by a newer version (project {version(connection)}, this one reads {VERSION}); "

@@ -90,11 +90,10 @@ def set_key(
     points: Points | None = None,
     *,
     source: Source = "human",
-    interpolation: Interpolation | None = None,
 ) -> RotoDocument:
     """The document with a key at a frame: with these points, or with the interpolated shape.
 
-    A new key inside a hold is a hold too, unless `interpolation` is given.
+    A new key inside a hold is a hold too.
     """
     shape = shape_of(document, name)
     if points is not None and shape.keys and len(points) != shape.n_points:
@@ -102,7 +101,7 @@ def set_key(
     points = shape.at(frame) if points is None else points
     if not points:
         raise DocumentError(f"shape '{name}': has no key yet; give the points of its first one")
-    kind = interpolation or kind_at(shape, frame)
+    kind = kind_at(shape, frame)
     return replace_shape(document, name, merge_keys(shape, {frame: key_of(shape, frame, tuple(points), source, kind)}))
 
 

@@ -14,7 +14,16 @@ from rotopaint_ai.shapes.edit import drop_stale_slopes, key_of, kind_at, merge_k
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Points, RotoDocument, RotoShape
 
 Change = Callable[[Points], Points]
+MOST_NAMED = 3  # shapes that a message names
 Carry = Literal["relative", "absolute"]
+
+
+class KeysKeptError(DocumentError):
+    """Some shapes would lose all their keys, and keep them. `document` is without the other keys to delete."""
+
+    def __init__(self, text: str, document: RotoDocument) -> None:
+        super().__init__(text)
+        self.document = document
 
 
 def apply(document: RotoDocument, name: str, frames: Iterable[int], change: Change) -> RotoDocument:
@@ -91,17 +100,40 @@ def set_keys(document: RotoDocument, names: Iterable[str], frames: Iterable[int]
 
 
 def delete_keys(document: RotoDocument, names: Iterable[str], frames: Collection[int]) -> RotoDocument:
-    """The document without the keys of some shapes at some frames.
+    """The document without the keys of some shapes at some frames. Raises as `delete_keys_of` does."""
+    return delete_keys_of(document, dict.fromkeys(names, frames))
 
-    Raises DocumentError if a shape would lose all its keys.
+
+def delete_keys_of(
+    document: RotoDocument, frames_of: Mapping[str, Collection[int]], *, is_part: bool = False
+) -> RotoDocument:
+    """The document without the keys of each shape at its own frames.
+
+    A shape that would lose all its keys keeps them. Raises KeysKeptError then, or DocumentError if no other key is
+    deleted. `is_part`: the same step has deleted other keys already.
     """
-    for name in names:
+    kept = []
+    for name, frames in frames_of.items():
         shape = shape_of(document, name)
+        if loses_all_keys(shape, frames):
+            kept.append(shape)
+            continue
         left = {frame: key for frame, key in shape.keys.items() if frame not in frames}
-        if shape.keys and not left:
-            raise DocumentError(f"shape '{name}': would have no key left; delete the shape instead")
+        is_part = is_part or len(left) < len(shape.keys)
         document = replace_shape(document, name, shape.with_keys(drop_stale_slopes(shape, left)))
+    if kept and not is_part:
+        raise DocumentError(f"shape '{kept[0].name}': would have no key left; delete the shape instead")
+    if kept:
+        which = "the last one" if all(len(shape.keys) == 1 for shape in kept) else "those"
+        whose = ", ".join(f"shape '{shape.name}'" for shape in kept[:MOST_NAMED])
+        more = f" and {len(kept) - MOST_NAMED} more" if len(kept) > MOST_NAMED else ""
+        raise KeysKeptError(f"Keys deleted, but not {which} of {whose}{more}: a shape needs a key", document)
     return document
+
+
+def loses_all_keys(shape: RotoShape, frames: Collection[int]) -> bool:
+    """Whether a shape has keys, and all of them are at these frames."""
+    return bool(shape.keys) and all(frame in frames for frame in shape.keys)
 
 
 def keyed_frames_in(shape: RotoShape, first: int, last: int) -> tuple[int, ...]:

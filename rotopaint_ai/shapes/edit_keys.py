@@ -84,14 +84,15 @@ def _retime_rows(what: str, keys: Mapping[int, T], way: Mapping[int, int]) -> di
 
 
 def remove_keys(document: RotoDocument, places: Iterable[KeyPlace]) -> RotoDocument:
-    """The document without these keys; a shape's last key cannot be removed, see `edit_frames.delete_keys`."""
+    """The document without these keys; a shape's last key cannot be removed, see `edit_frames.delete_keys_of`."""
+    own, has_groups = {}, False
     for name, frames in frames_by_shape(places).items():
         group = group_of(name)
         if group is None:
-            document = edit_frames.delete_keys(document, (name,), frames)
+            own[name] = frames
         else:
-            document = edit_layers.delete_poses(document, group, frames)
-    return document
+            document, has_groups = edit_layers.delete_poses(document, group, frames), True
+    return edit_frames.delete_keys_of(document, own, is_part=has_groups)
 
 
 def set_ways_on(document: RotoDocument, places: Iterable[KeyPlace], kind: Interpolation) -> RotoDocument:

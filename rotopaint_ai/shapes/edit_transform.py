@@ -84,12 +84,11 @@ def push_points(
     return tuple(map_point(point, push) if is_reached(point) else point for point in points)
 
 
-def points_bounds(points: Points, indices: Collection[int] | None = None) -> tuple[float, float, float, float] | None:
+def points_bounds(points: Points) -> tuple[float, float, float, float] | None:
     """Extent of the points' positions: x0, y0, x1, y1; None without points."""
-    chosen = [p for i, p in enumerate(points) if indices is None or i in indices]
-    if not chosen:
+    if not points:
         return None
-    xs, ys = [p.x for p in chosen], [p.y for p in chosen]
+    xs, ys = [p.x for p in points], [p.y for p in points]
     return min(xs), min(ys), max(xs), max(ys)
 
 

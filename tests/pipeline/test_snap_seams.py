@@ -70,6 +70,18 @@ def test_landmarks_that_a_person_placed_are_exact_and_the_others_as_they_were() 
     assert work.apply_overrides(8, settled, SHEET) == settled
 
 
+def test_a_shape_that_only_followed_a_landmark_keeps_its_expected_error() -> None:
+    rows = [[1.0, 2.0, 0.0, 0.0, 0.0, 0.0]] * 3
+    settled = TrackedFrame(Crop(50, 50, 90), None, None, [], {}, {}, {"seam": 0.7}, (), unseen={"seam": "upper third"})
+    followed = {7: frozenset({"seam"})}
+    for work, error, unseen in (
+        (Overrides(splines={7: {"seam": rows}}), 0.0, {}),
+        (Overrides(splines={7: {"seam": rows}}, followed=followed), 0.7, {"seam": "upper third"}),
+    ):
+        found = work.apply_overrides(7, settled, SHEET)
+        assert (found.shapes["seam"], found.errors["seam"], found.unseen) == (rows, error, unseen)
+
+
 def test_the_window_of_a_crop_lies_within_the_data_window() -> None:
     """Crops of 41 px: inside, with a shifted data window, over the first pixel, over the last, and outside."""
     m = _MARGIN_PX

@@ -583,8 +583,15 @@ def test_an_empty_or_torn_file_is_a_damaged_project_by_its_ending_alone(tmp_path
         with pytest.raises(kind, match=words):
             Project.open(tmp_path / name)
     (tmp_path / "shot.rotopaint").write_bytes(b"a poem")
-    with pytest.raises(ProjectError, match="choose a file that ends in"):
+    with pytest.raises(ProjectError, match=r"is damaged, or no RotoPaint project; choose another file$"):
         Project.open(tmp_path / "shot.rotopaint")
+    schema.backup_path(tmp_path / "shot.rotopaint").write_bytes(content)
+    with pytest.raises(ProjectError, match=r"choose another file, or `rotopaint restore shot\.rotopaint`"):
+        Project.open(tmp_path / "shot.rotopaint")
+    with closing(sqlite3.connect(tmp_path / "other.rotopaint")) as other:
+        other.execute("CREATE TABLE poem (line TEXT)")
+    with pytest.raises(ProjectError, match="belongs to another program; choose another file"):
+        Project.open(tmp_path / "other.rotopaint")
 
 
 @pytest.mark.parametrize(("is_local", "journal", "synchronous"), [(True, "wal", 1), (False, "truncate", 2)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rotopaint_ai.errors import DocumentError
@@ -77,6 +79,24 @@ def test_whole_shapes_are_keyed_and_unkeyed() -> None:
     assert xs(back) == xs(document())
     with pytest.raises(DocumentError, match="no key left"):
         edit_frames.delete_keys(after, ["lip"], range(1, 20))
+
+
+def test_shapes_that_would_have_no_key_left_keep_theirs_and_others_do_not() -> None:
+    before, lone = document(), {5: Key(pair(0))}
+    more = tuple(RotoShape(name, False, "matte", lone) for name in "abcd")
+    before = replace(before, shapes=(*before.shapes, *more))
+    for names, whose in (
+        (["a", "lip", "new"], "shape 'a'"),
+        (["lip", *"abcd"], "shape 'a', shape 'b', shape 'c' and 1"),
+    ):
+        with pytest.raises(edit_frames.KeysKeptError, match=f"not the last one of {whose}") as caught:
+            edit_frames.delete_keys(before, names, [5, 9])
+        after = caught.value.document
+        assert [after.shape(name).frames for name in ("lip", "a", "b")] == [(1, 13), (5,), (5,)]
+    with pytest.raises(edit_frames.KeysKeptError, match="not those of shape 'lip'"):
+        edit_frames.delete_keys_of(before, {"lip": range(1, 20)}, is_part=True)
+    with pytest.raises(DocumentError, match="shape 'a': would have no key left"):
+        edit_frames.delete_keys_of(before, {"lip": [2], "a": [5], "b": [5]})
 
 
 def test_keyed_frames_in_a_range_are_listed() -> None:

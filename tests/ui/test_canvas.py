@@ -106,6 +106,26 @@ def test_hidden_shapes_cannot_be_grabbed(qtbot: QtBot, canvas: Canvas, session: 
     assert session.selection.shape is None
 
 
+@pytest.mark.parametrize(("tool", "hidden"), [("select", "splines"), ("points", "splines"), ("landmark", "landmarks")])
+def test_what_is_not_drawn_cannot_be_grabbed(
+    qtbot: QtBot, canvas: Canvas, session: ShotSession, tool: str, hidden: str
+) -> None:
+    session.select("seam")
+    said: list[str] = []
+    session.message_sent.append(said.append)
+    canvas.tool = tool
+    canvas.overlay = replace(canvas.overlay, **{hidden: False})
+    drag(qtbot, canvas, (30, 20), (33, 24))
+    qtbot.mouseDClick(canvas, LEFT, pos=spot(canvas, 20, 20))
+    assert not session.edits.can_undo
+    assert said[-1] == f"{hidden.capitalize()} are switched off in the viewer: show them to change them"
+    assert session.selection.points == {}
+    canvas.overlay = replace(canvas.overlay, **{hidden: True})
+    canvas.tool = "select"
+    drag(qtbot, canvas, (30, 20), (33, 24))
+    assert session.edits.undo() == "move points"
+
+
 def test_escape_takes_the_drag_back(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam")
     qtbot.mousePress(canvas, LEFT, pos=spot(canvas, 30, 20))

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QMouseEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.shapes import edit_keys, edit_layers
 from rotopaint_ai.shapes.layers import LayerPose
-from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, RotoDocument, RotoShape
 from rotopaint_ui.engine.frame_cache import FrameCache
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.session import ShotSession
@@ -295,6 +295,19 @@ def test_keys_of_a_group_are_copied_and_deleted(qtbot: QtBot, timeline: Timeline
     assert grouped.edits.labels == ("paste keys", "delete key")
 
 
+def test_the_mouse_over_a_key_of_a_group_shows_its_name(
+    qtbot: QtBot, timeline: Timeline, grouped: ShotSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = list[str]()
+    monkeypatch.setattr(QToolTip, "showText", lambda place, text, widget: shown.append(text))
+    for row in (0, 1):
+        point = QPointF(at(timeline, 1003, row))
+        held = Qt.MouseButton.NoButton
+        event = QMouseEvent(QEvent.Type.MouseMove, point, timeline.mapToGlobal(point), held, held, NONE)
+        QApplication.sendEvent(timeline, event)
+    assert [text.splitlines()[-1] for text in shown] == ["g: key, linear", "a: human key, linear"]
+
+
 # --- keys of the keyboard, in the whole panel -------------------------------------------------------------------------
 
 
@@ -363,6 +376,19 @@ def test_the_last_key_stays_and_that_is_said(qtbot: QtBot, shot: Panel) -> None:
     assert "no key left" in shot.status.text.text()
 
 
+def test_the_last_key_of_one_shape_does_not_keep_those_of_others(qtbot: QtBot, shot: Panel) -> None:
+    session, timeline = shot.session, shot._widgets.timeline
+    document = edit_keys.remove_keys(_document(session), [("b", 1005)])
+    session.edits.push("less", replace(session.state, document=document, names={"b": "ball"}))
+    session.select("b", also=("a",))
+    timeline.sheet._chosen = frozenset({("a", 1001), ("a", 1003), ("b", 1001)})
+    timeline.setFocus()
+    qtbot.keyClick(timeline, K.Key_Delete)
+    assert (frames(session, "a"), frames(session, "b")) == ((1006,), (1001,))
+    assert "not the last one of shape 'ball'" in shot.status.text.text()
+    assert not timeline.sheet.chosen_keys
+
+
 def test_the_menu_eases_and_the_shape_and_the_mark_follow(qtbot: QtBot, shot: Panel) -> None:
     """Eased, a quarter of the time is 3/16 - 2/64 = 0.15625 of the move: from 10 to 30 in 4 frames, 13.125 after
     one."""
@@ -400,6 +426,79 @@ def test_these_and_all_later_keys_make_room(qtbot: QtBot, shot: Panel) -> None:
     assert frames(session, "a") == (1001, 1004, 1006)
 
 
+# --- shapes that are locked or hidden ---------------------------------------------------------------------------------
+
+LOCKED, HIDDEN = "a is locked: its lock in Shapes opens it", "a is hidden: its eye in Shapes shows it"
+
+
+@pytest.mark.parametrize("refused", [LOCKED, HIDDEN])
+def test_chosen_keys_of_a_shape_that_was_locked_or_hidden_stay(qtbot: QtBot, shot: Panel, refused: str) -> None:
+    session, timeline, said = shot.session, shot._widgets.timeline, shot.status.text.text
+    qtbot.mouseClick(timeline, LEFT, NONE, at(timeline, 1003))
+    before = session.document
+    if refused == LOCKED:
+        session.lock("a", True)
+    else:
+        session.show("a", False)
+    for key, held in ((K.Key_Delete, NONE), (K.Key_Right, ALT)):
+        session.say("")
+        qtbot.keyClick(timeline, key, held)
+        assert (said(), session.document, session.edits.labels) == (refused, before, ())
+    assert timeline.axis is not None
+    menu = timeline.sheet.make_key_menu(timeline, timeline._sheet_area(timeline.axis), QPointF(at(timeline, 1003)))
+    session.say("")
+    next(row for row in menu.actions() if row.text() == "Hold").trigger()
+    assert (said(), session.document, session.edits.labels) == (refused, before, ())
+    drag_keys(qtbot, timeline, at(timeline, 1003), at(timeline, 1004), at(timeline, 1005))
+    assert (said(), session.document, session.edits.labels) == (refused, before, ())
+    session.lock("a", False)
+    session.show("a", True)
+    qtbot.mouseClick(timeline, LEFT, NONE, at(timeline, 1003))
+    qtbot.keyClick(timeline, K.Key_Delete)
+    assert frames(session, "a") == (1001, 1006)
+
+
+def test_of_keys_of_several_shapes_those_of_the_locked_one_stay(qtbot: QtBot, shot: Panel) -> None:
+    session, timeline = shot.session, shot._widgets.timeline
+    session.select("b", also=("a",))
+    qtbot.mouseClick(timeline, LEFT, NONE, at(timeline, 1006))
+    qtbot.mouseClick(timeline, LEFT, SHIFT, at(timeline, 1005, row=1))
+    session.lock("a", True)
+    qtbot.keyClick(timeline, K.Key_Left, ALT)
+    assert (frames(session, "a"), frames(session, "b")) == ((1001, 1003, 1006), (1001, 1004))
+    session.edits.undo()  # both are chosen again
+    assert timeline.sheet.chosen_keys == {("a", 1006), ("b", 1005)}
+    drag_keys(qtbot, timeline, at(timeline, 1005, row=1), at(timeline, 1004, row=1))
+    assert (frames(session, "a"), frames(session, "b")) == ((1001, 1003, 1006), (1001, 1004))
+
+
+def test_nothing_is_pasted_on_a_locked_shape(qtbot: QtBot, shot: Panel) -> None:
+    session, timeline = shot.session, shot._widgets.timeline
+    qtbot.mouseClick(timeline, LEFT, NONE, at(timeline, 1003))
+    session.lock("a", True)
+    qtbot.keyClick(timeline, K.Key_C, CTRL)
+    session.go_to(1005)
+    qtbot.keyClick(timeline, K.Key_V, CTRL)
+    assert (shot.status.text.text(), session.edits.labels) == (LOCKED, ())
+    session.select("b")  # keys of a locked shape may be pasted elsewhere
+    session.go_to(1003)
+    qtbot.keyClick(timeline, K.Key_V, CTRL)
+    assert (frames(session, "a"), frames(session, "b")) == ((1001, 1003, 1006), (1001, 1003, 1005))
+
+
+def test_copies_of_several_shapes_are_pasted_on_those_that_are_free(qtbot: QtBot, shot: Panel) -> None:
+    session, timeline = shot.session, shot._widgets.timeline
+    session.select("b", also=("a",))
+    qtbot.mouseClick(timeline, LEFT, NONE, at(timeline, 1001))
+    qtbot.mouseClick(timeline, LEFT, SHIFT, at(timeline, 1001, row=1))
+    qtbot.keyClick(timeline, K.Key_C, CTRL)
+    session.lock("a", True)
+    session.go_to(1002)
+    qtbot.keyClick(timeline, K.Key_V, CTRL)
+    assert (frames(session, "a"), frames(session, "b")) == ((1001, 1003, 1006), (1001, 1002, 1005))
+    assert timeline.sheet.chosen_keys == {("b", 1002)}
+
+
 def _document(session: ShotSession) -> RotoDocument:
     assert session.document is not None
     return session.document
@@ -435,13 +534,32 @@ def test_copies_that_would_leave_the_shot_are_left_out() -> None:
 def test_landmarks_placed_by_hand_are_keys_of_the_models_shapes_alone(
     timeline: Timeline, session: ShotSession, name: str
 ) -> None:
-    """A drawn shape does not depend on landmarks."""
+    """In the row of all shapes; a drawn shape does not depend on landmarks."""
     document = session.state.document
     assert document is not None
     shapes = (replace(document.shape("a"), name=name), document.shape("b"))
     marks = replace(document.landmarks, hand={1002: frozenset({document.landmarks.names[0]})})
     session.edits.show(replace(session.state, document=replace(document, shapes=shapes, landmarks=marks)))
-    session.select(name)
     session.notify()
     seen = timeline.grab().toImage().pixelColor(at(timeline, 1002))
     assert (seen == QColor(COLOURS["human"])) == (name == "seam")
+
+
+def test_a_landmark_placed_by_hand_is_a_key_of_the_selected_shape_that_it_is_on(
+    timeline: Timeline, session: ShotSession
+) -> None:
+    """The nose is put on the eye, which follows it; the seam, in the row above, stays."""
+    document = session.state.predicted
+    assert document is not None
+    eye, nose = document.shape("eye"), Landmark(21, 8, 1.0)
+    followed = replace(eye.keys[1002], points=tuple(p._replace(x=p.x + 1) for p in eye.keys[1002].points))
+    keys = {**document.landmarks.keys, 1002: (nose, None)}
+    marks = replace(document.landmarks, keys=keys, hand={1002: frozenset({"nose"})})
+    shapes = (document.shape("seam"), eye.with_keys({**eye.keys, 1002: followed}))
+    session.edits.show(replace(session.state, document=replace(document, shapes=shapes, landmarks=marks)))
+    session.select("seam", also=("eye",))
+    session.notify()
+    seen = timeline.grab().toImage()
+    by_hand = [seen.pixelColor(at(timeline, 1002, row)) == QColor(COLOURS["human"]) for row in (0, 1)]
+    assert [row.shapes[0].name for row in timeline.sheet.rows] == ["seam", "eye"]
+    assert by_hand == [False, True]

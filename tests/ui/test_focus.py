@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from rotopaint_ai.project import Project
 from rotopaint_ui.batch.batch_window import BatchWindow
 from rotopaint_ui.panel.panel import Panel
 from rotopaint_ui.session.shot_files import PlateFacts, read_run_results
@@ -95,6 +96,41 @@ def test_a_click_elsewhere_commits_the_field_and_returns_the_keys(qtbot: QtBot, 
     focus(qtbot, panel.review_bar.frame)
     qtbot.mouseClick(panel.timeline, Qt.MouseButton.LeftButton, pos=QPoint(int(panel.timeline.x_of(1002)) + 5, 40))
     assert (panel.session.frame, QApplication.focusWidget()) == (1002, panel.canvas)
+
+
+def test_a_number_that_is_being_typed_is_kept_when_the_panel_goes_away(
+    qtbot: QtBot, panel: Panel, fired: list[str], tmp_path: Path
+) -> None:
+    path, seam = tmp_path / "shot.rotopaint", panel.inspector.seam
+    panel.session.start_project(path)
+    panel.inspector.setCurrentWidget(seam)
+    panel.session.select("seam")
+    focus(qtbot, seam.width_px)
+    seam.width_px.selectAll()
+    qtbot.keyClicks(seam.width_px, "11")
+    panel.shut_down()
+    project = Project.open(path, write=False)
+    try:
+        assert project.load().state.seams["seam"].width_px == 11.0
+    finally:
+        project.close()
+
+
+@pytest.mark.parametrize("key", [K.Key_Return, K.Key_Escape])
+def test_after_a_name_was_typed_the_viewer_has_the_keys(
+    qtbot: QtBot, panel: Panel, fired: list[str], key: Qt.Key
+) -> None:
+    panel.session.select("seam")
+    shapes = panel.inspector.shapes
+    panel.inspector.setCurrentWidget(shapes)
+    panel.canvas.setFocus()
+    panel.commands["rename"].trigger()
+    editor = shapes.tree.findChild(QLineEdit)
+    assert editor is not None
+    qtbot.keyClicks(editor, "brow line")
+    qtbot.keyClick(editor, key)
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is panel.canvas, timeout=120_000)
+    assert panel.session.names.of("seam") == ("brow line" if key == K.Key_Return else "seam")
 
 
 @pytest.mark.parametrize("key", [K.Key_Backspace, K.Key_Delete])

@@ -174,6 +174,93 @@ def test_all_shapes_are_copied_where_none_is_selected(canvas: Canvas, session: S
     assert places(session, "seam", 1006)[0] == (10, 25)
 
 
+def heard(session: ShotSession) -> list[str]:
+    """What is said from now on."""
+    said: list[str] = []
+    session.message_sent.append(said.append)
+    return said
+
+
+def spread(session: ShotSession, **given: str) -> None:
+    """Two more closed shapes of three points, `brow` keyed at 1001 alone; some names are given."""
+    assert session.document is not None
+    eye = session.document.shape("eye")
+    ear = replace(eye, name="ear", keys={frame: key for frame, key in eye.keys.items() if frame != 1005})
+    brow = RotoShape("brow", True, "matte", {1001: Key(tuple(p._replace(x=p.x + 20) for p in eye.at(1001)))})
+    document = replace(session.document, shapes=(*session.document.shapes, ear, brow))
+    session.edits.push("test", replace(session.state, document=document, names=given))
+
+
+def keyed_by_hand(session: ShotSession, frame: int) -> set[str]:
+    assert session.document is not None
+    found = {shape.name: shape.keys.get(frame) for shape in session.document.shapes}
+    return {name for name, key in found.items() if key is not None and key.source == "human"}
+
+
+def test_all_selected_shapes_are_copied_and_those_that_are_selected_pasted(
+    canvas: Canvas, session: ShotSession
+) -> None:
+    spread(session, ear="left ear")
+    said = heard(session)
+    session.select("ear", also=("seam",))
+    assert canvas.edit("copy_key")
+    assert (said[-1], set(canvas.context.copied)) == ("Copied 2 keys of frame 1001", {"seam", "ear"})
+    session.go_to(1005)
+    session.select("eye")
+    assert not canvas.edit("paste_key")
+    assert said[-1] == "Nothing pasted: select seam, left ear, or copy one shape to paste it onto one other"
+    session.select("eye", also=("ear",))
+    assert canvas.edit("paste_key")
+    assert said[-1] == "Pasted left ear at frame 1005"
+    assert keyed_by_hand(session, 1005) == {"ear"}
+    session.select(None)
+    session.lock("ear", True)
+    assert canvas.edit("paste_key")
+    assert said[-1] == "Pasted seam at frame 1005; left ear is locked: its lock in Shapes opens it"
+    assert keyed_by_hand(session, 1005) == {"seam", "ear"}
+
+
+def test_one_copied_shape_is_pasted_onto_the_selected_one(canvas: Canvas, session: ShotSession) -> None:
+    spread(session, brow="left brow")
+    said = heard(session)
+    session.select("brow")
+    canvas.edit("copy_key")
+    session.go_to(1005)
+    session.select("eye")
+    session.show("eye", False)
+    assert not canvas.edit("paste_key")
+    assert said[-1] == "Nothing pasted: eye is hidden: its eye in Shapes shows it"
+    session.show("eye", True)
+    assert canvas.edit("paste_key")
+    assert said[-1] == "Pasted left brow onto eye at frame 1005"
+    assert keyed_by_hand(session, 1005) == {"eye"}
+    assert places(session, "eye", 1005) == places(session, "brow", 1005) == Near([(40, 8), (48, 8), (44, 14)])
+
+
+def test_a_copied_shape_of_other_points_or_that_is_gone_is_not_pasted(canvas: Canvas, session: ShotSession) -> None:
+    spread(session)
+    said = heard(session)
+    session.select("seam")
+    canvas.edit("delete_key")
+    canvas.edit("copy_key")
+    canvas.context.copied["seam"] = canvas.context.copied["seam"][:2]
+    session.select("eye")
+    assert not canvas.edit("paste_key")
+    assert said[-1] == "shape 'eye': 2 points for frame 1001; its keys have 3"
+    session.select(None)
+    canvas.context.copied = {"nose": canvas.context.copied["seam"]}
+    assert not canvas.edit("paste_key")
+    assert said[-1] == "Nothing pasted: nose is not in this shot"
+
+
+def test_the_shapes_of_a_group_are_copied_together(canvas: Canvas, session: ShotSession) -> None:
+    spread(session)
+    session.select("ear", also=("eye",))
+    assert canvas.edit("group")
+    assert canvas.edit("copy_key")
+    assert set(canvas.context.copied) == {"eye", "ear"}
+
+
 def test_an_edit_reaches_every_key_relative_or_absolute(qtbot: QtBot, canvas: Canvas, session: ShotSession) -> None:
     session.select("seam")
     assert canvas.edit("ripple")
@@ -229,6 +316,32 @@ def test_the_last_key_of_a_shape_stays(canvas: Canvas, session: ShotSession) -> 
     session.select("brow")
     assert not canvas.edit("delete_key")
     assert said == ["shape 'brow': would have no key left; delete the shape instead"]
+
+
+@pytest.mark.parametrize("also", [None, ("eye",)])
+def test_a_shape_with_one_key_keeps_it_and_the_others_lose_theirs(
+    canvas: Canvas, session: ShotSession, also: tuple[str, ...] | None
+) -> None:
+    spread(session, brow="left brow")
+    said = heard(session)
+    session.select(None if also is None else "brow", also=also)
+    assert canvas.edit("delete_key")
+    assert said == ["Keys deleted, but not the last one of shape 'left brow': a shape needs a key"]
+    assert session.document is not None
+    left = {shape.name for shape in session.document.shapes if 1001 in shape.keys}
+    assert left == ({"brow"} if also is None else {"brow", "seam", "ear"})
+    assert session.edits.undo() == "delete key"
+    assert 1001 in session.document.shape("eye").keys
+
+
+def test_messages_name_a_shape_as_it_was_renamed(canvas: Canvas, session: ShotSession) -> None:
+    spread(session, brow="ball")
+    said = heard(session)
+    session.select("brow", frozenset({0}))
+    assert not canvas.edit("delete_key")
+    assert said == ["shape 'ball': would have no key left; delete the shape instead"]
+    assert not canvas.edit("delete")
+    assert said[1].startswith("shape 'ball': needs ")
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

@@ -61,6 +61,17 @@ def test_a_name_that_another_shape_has_is_refused_in_one_line(
     assert not session.edits.can_undo
 
 
+def test_a_refused_name_is_said_of_the_shape_as_it_is_shown(session: ShotSession) -> None:
+    said: list[str] = []
+    session.message_sent.append(said.append)
+    assert session.names.rename("seam", "ball")
+    assert not session.names.rename("seam", "eye")
+    assert not session.names.rename("seam", "a/b")
+    assert said[0] == "ball: another shape is called eye; choose a name that is free"
+    assert said[1].startswith("ball: the name holds '/'")
+    assert session.names.in_message("shape 'seam': gone, not shape 'eye'") == "shape 'ball': gone, not shape 'eye'"
+
+
 @pytest.mark.parametrize(
     ("given", "why"),
     [("a/b", "holds '/'"), ("x" * 101, "is 101 long"), (".hidden", "begins with a dot"), ("a\nb", "holds")],

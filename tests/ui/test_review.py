@@ -145,6 +145,21 @@ def test_shapes_that_followed_a_landmark_are_settled(loop: ReviewLoop, session: 
     assert timeline._settled_by_shape()["seam"] == frozenset()
 
 
+def test_no_refit_and_no_spread_is_asked_for_while_a_run_is_under_way(loop: ReviewLoop, session: ShotSession) -> None:
+    live, said = FakeLive(), list[str]()
+    session.corrections.live = live
+    correct(session, 1003, "seam")
+    session.message_sent.append(said.append)
+    session.runs.take_event({"event": "started", "landmarks": ["nose", "chin"], "shapes": []})
+    session.corrections.refit()
+    session.corrections.spread(1003, 1001, 1005)
+    assert live.asked == []
+    assert said == ["The run is under way: look, and edit when it has ended"] * 2
+    session.runs.end_live()
+    session.corrections.refit()
+    assert live.asked == [None]
+
+
 def test_a_shape_that_moved_along_beside_its_landmark_is_not_settled(loop: ReviewLoop, session: ShotSession) -> None:
     session.corrections.live = Follows()
     session.go_to(1003)
@@ -152,7 +167,9 @@ def test_a_shape_that_moved_along_beside_its_landmark_is_not_settled(loop: Revie
     session.corrections.move_landmarks(1003, {0: (30.0, 34.0)})  # far from the seam, which is predicted from it
     session.corrections.finish()
     assert session.review.keyed_frames()["seam"] == frozenset()
-    assert overrides_of(session.state).splines.keys() == {1003}  # a run leaves it where it went all the same
+    work = overrides_of(session.state)
+    assert work.splines.keys() == {1003}  # a run leaves it where it went all the same
+    assert work.followed == {1003: {"seam"}}
     assert loop.reason() == "seam may be 2.0 px off"
 
 
@@ -169,6 +186,7 @@ def test_shapes_that_followed_a_landmark_stay_settled_after_a_run(
     session.take_run(read_run_results(out))
     assert session.review.keyed_frames()["seam"] == {1003}
     assert overrides_of(session.state).splines.keys() == {1003}
+    assert overrides_of(session.state).followed == {1003: frozenset()}
 
 
 def test_what_a_run_found_under_a_hand_is_known_after_it(loop: ReviewLoop, session: ShotSession, out: Path) -> None:

@@ -32,7 +32,7 @@ from rotopaint_ui.settings import preferences
 from rotopaint_ui.settings.commands import KeySequences, keys_of_preset
 from rotopaint_ui.settings.preferences import Preferences
 from rotopaint_ui.widgets import dialogs
-from rotopaint_ui.widgets.focus import Guard
+from rotopaint_ui.widgets.focus import Guard, take_typed
 
 WELCOME = "Open a plate, drag a box around the face, press Run"
 
@@ -138,6 +138,7 @@ class Panel(QWidget):
 
     def shut_down(self) -> None:
         """Save and end every process; the panel is going away."""
+        take_typed(self)
         self._shot.shut_down()
         self._services.shut_down()
         self.exports.shut_down()

@@ -77,7 +77,7 @@ class ShotSession:
             free=self.free_keys,
             locked=lambda: self.locked,
             say=self.say,
-            refuses=self.project.refuses,
+            refuses=lambda: self.must_wait() or self.project.refuses(),
             flush=self.flush,
         )
         self._poses = PoseDistances(LandmarkKeys())

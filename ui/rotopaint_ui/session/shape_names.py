@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.project.names import with_name
 from rotopaint_ui.session.edit_stack import EditStack
+
+_MENTIONED = re.compile(r"\bshape '([^']*)'")
 
 
 class ShapeNames:
@@ -20,6 +23,10 @@ class ShapeNames:
     def of(self, shape: str) -> str:
         """The shown name of a shape."""
         return self._edits.state.names.get(shape, shape)
+
+    def in_message(self, text: str) -> str:
+        """A message of the core, with the shown names of its shapes."""
+        return _MENTIONED.sub(lambda found: f"shape '{self.of(found[1])}'", text)
 
     def rename(self, shape: str, given: str) -> bool:
         """Rename a shape in one step; returns False and shows the reason where that is impossible."""

@@ -20,7 +20,7 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.project.state import State
 from rotopaint_ai.shapes import edit_keys
 from rotopaint_ai.shapes.edit_keys import CopiedKeys, KeyPlace, Ways
-from rotopaint_ai.shapes.roto import Interpolation, RotoDocument
+from rotopaint_ai.shapes.roto import Interpolation, RotoDocument, RotoShape
 from rotopaint_ui.session.history import IN_MEMORY
 from rotopaint_ui.session.session import ShotSession
 from rotopaint_ui.timeline.axis import Axis
@@ -126,7 +126,7 @@ class DopeSheet:
 
         `adds`: add the key to the selection, or remove it; a drag is then a rubber band even if it begins on a key.
         """
-        under, chosen = self._changeable(self.key_at(area, point)), self.chosen_keys
+        under, chosen = self._changeable_or_say(self.key_at(area, point)), self._changeable(self.chosen_keys)
         if not under:
             self._drag = _Drag("band", point, area.axis.frame_at(point.x()), chosen if adds else _NONE)
             self._chosen = self._drag.chosen
@@ -213,9 +213,24 @@ class DopeSheet:
         return _NONE.union(*(row.places_in(frames[0], frames[-1]) for row in self.rows[rows[0] : rows[1] + 1]))
 
     def _changeable(self, places: Places) -> Places:
-        """Those of some shapes that may be changed."""
-        held = {shape.name for row in self.rows for shape in row.shapes if not self._context.can_grab(shape)}
+        """Those whose shape is neither hidden nor locked."""
+        held = {shape.name for shape in self._held_shapes()}
         return frozenset(place for place in places if place[0] not in held)
+
+    def _changeable_or_say(self, places: Places) -> Places:
+        """Those whose shape is neither hidden nor locked; if that leaves none, shows the reason."""
+        left = self._changeable(places)
+        if places and not left:
+            names = {name for name, _ in places}
+            held = next(shape for shape in self._held_shapes() if shape.name in names)
+            self._session.say(self._context.why_held(held))
+        return left
+
+    def _held_shapes(self) -> list[RotoShape]:
+        """The shapes that are hidden or locked, in the document's order."""
+        document = self._session.document
+        shapes = () if document is None else document.shapes
+        return [shape for shape in shapes if not self._context.can_grab(shape)]
 
     # --- edits
 
@@ -232,7 +247,7 @@ class DopeSheet:
 
     def delete_chosen_keys(self) -> None:
         """Delete the selected keys."""
-        places = self.chosen_keys
+        places = self._changeable_or_say(self.chosen_keys)
         if places:
             self._put_step(f"delete {_word(places)}", partial(edit_keys.remove_keys, places=places), _NONE)
 
@@ -265,19 +280,22 @@ class DopeSheet:
         if plate is None or not copied:
             session.say("No key was copied yet: choose some in the strip of keys, then Ctrl+C")
             return
-        pasted = frozenset((name, frame + at) for name, keys in copied.items() for at in keys)
-        make = partial(edit_keys.paste_keys, copied=copied, frame=frame, last=plate.last)
-        self._put_step("paste keys", make, pasted)
+        places = frozenset((name, frame + at) for name, keys in copied.items() for at in keys)
+        pasted = self._changeable_or_say(places)
+        if pasted:
+            left = {name: copied[name] for name in edit_keys.frames_by_shape(pasted)}
+            make = partial(edit_keys.paste_keys, copied=left, frame=frame, last=plate.last)
+            self._put_step("paste keys", make, pasted)
 
     def set_way_on(self, kind: Interpolation) -> None:
         """Set the interpolation after the selected keys."""
-        places = self.chosen_keys
+        places = self._changeable_or_say(self.chosen_keys)
         if places:
             self._put_step(f"{kind} {_word(places)}", partial(edit_keys.set_ways_on, places=places, kind=kind), places)
 
     def shift_chosen(self, by: int) -> None:
         """Move the selected keys by some frames."""
-        plate, places = self._session.plate, self.chosen_keys
+        plate, places = self._session.plate, self._changeable_or_say(self.chosen_keys)
         if plate is None or not places:
             return
         ways = edit_keys.shift_keys(places, by, first=plate.first, last=plate.last)
@@ -358,12 +376,20 @@ class DopeSheet:
         own = frozenset() if models is None else {shape.name for shape in models.shapes}
         return any(shape.name in own for shape in row.shapes)
 
+    def _frames_by_hand(self, row: KeyRow, hand: Collection[int]) -> Collection[int]:
+        """The frames of a row that landmarks placed by hand make a person's.
+
+        For a selected shape these are the frames where a landmark on it moved it. For all shapes in one row they are
+        all frames of such landmarks.
+        """
+        if len(row.shapes) == 1 and (name := row.shapes[0].name) in self._session.selection.shapes:
+            return self._session.review.keyed_frames().get(name, ())
+        return hand if self._follows_landmarks(row) else ()
+
     def paint(self, painter: QPainter, area: SheetArea, hand: Collection[int], crops: Collection[int]) -> None:
         """Draw the visible rows; `hand`: frames with a landmark placed by hand, `crops`: with a drawn crop box."""
         chosen = self.chosen_keys
         seen = self.rows[area.first_row : area.first_row + area.n_rows]
-        follows = (number for number, row in enumerate(seen, area.first_row) if self._follows_landmarks(row))
-        marked = next(follows, None)
         if not seen:
             paint_keys(painter, area.axis, area.top_of(area.first_row), {}, crops)  # drawn before the first run
         for number, row in enumerate(seen, area.first_row):
@@ -374,7 +400,7 @@ class DopeSheet:
             frames = {frame for name, frame in chosen if name in row.frames_of}
             if frames:
                 paint_chosen(painter, area.axis, y, KEYS, frames)
-            sources = {**row.sources, **dict.fromkeys(hand, "human")} if number == marked else row.sources
+            sources = {**row.sources, **dict.fromkeys(self._frames_by_hand(row, hand), "human")}
             paint_keys(painter, area.axis, y, sources, crops if number == area.first_row else ())
         if self._drag is not None and self._drag.kind == "band" and self._drag.has_begun:
             paint_band(painter, band_between(self._drag.start, self._end))

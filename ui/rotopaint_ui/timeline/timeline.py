@@ -24,7 +24,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from rotopaint_ai.project.run_record import RunRecord
-from rotopaint_ai.shapes.edit_keys import KeyPlace
+from rotopaint_ai.shapes.edit_keys import KeyPlace, group_of
 from rotopaint_ui.drawing.labels import paint_label
 from rotopaint_ui.drawing.render import resize_font
 from rotopaint_ui.engine.frame_cache import PLATE, FrameCache
@@ -458,13 +458,15 @@ class Timeline(QWidget):
         return text
 
     def _key_tip(self, places: Collection[KeyPlace]) -> str:
-        """The tooltip of a key: its shape, its maker, its interpolation."""
+        """The tooltip of a key: its shape or group, the maker of a shape's key, its interpolation."""
         document = self._session.document
         if document is None or not places:
             return ""
         if len(places) > 1:
             return f"\n{len(places)} keys"
         [(name, frame)] = places
+        if (group := group_of(name)) is not None:
+            return f"\n{group}: key, linear"
         key = document.shape(name).keys[frame]
         return f"\n{self._session.names.of(name)}: {key.source} key, {key.interpolation}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +14,7 @@ from rotopaint_ai.shapes.edit import set_feather
 from rotopaint_ai.shapes.edit_feather import clear_feather, outward_offset, pull_feather
 from rotopaint_ai.shapes.edit_frames import Carry
 from rotopaint_ai.shapes.edit_transform import transform, translation
-from rotopaint_ai.shapes.roto import Interpolation, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import Interpolation, Points, RotoDocument, RotoShape
 from rotopaint_ui.session.seam_settings import with_settings
 from rotopaint_ui.session.selection import Selection
 from rotopaint_ui.tools import crop_actions as crop
@@ -179,33 +179,64 @@ def _with_point_feather(
 
 
 def copy_shapes(context: EditContext) -> bool:
-    """Copy the selected shape as it is at this frame; without a selection, all shapes."""
-    document, frame = context.session.document, context.session.frame
+    """Copy the selected shapes as they are at this frame; without a selection, all shapes."""
+    document, frame, names = context.session.document, context.session.frame, context.session.selection.shapes
     shapes = [shape for shape in (document.shapes if document is not None else ()) if shape.keys]
-    own = context.session.shape
-    context.copied = {shape.name: shape.at(frame) for shape in ([own] if own is not None and own.keys else shapes)}
+    selected = [shape for shape in shapes if shape.name in names]
+    context.copied = {shape.name: shape.at(frame) for shape in selected or shapes}
     context.session.say(f"Copied {_counted_word(len(context.copied), 'key')} of frame {frame}")
     return bool(context.copied)
 
 
 def paste_shapes(context: EditContext, *, is_relative: bool) -> bool:
-    """Paste the copied points as keys of their shapes: at this frame, its hold and the keys that edits reach.
+    """Paste the copied points as keys: at this frame, its hold and the keys that edits reach.
 
-    `is_relative`: in their copied form, but where the shape is.
+    One copied shape is pasted onto the one that is selected. Several go onto themselves, where they are selected or
+    nothing is. `is_relative`: in their copied form, but where the shape is.
     """
-    document = context.session.document
+    session, document = context.session, context.session.document
     if document is None or not context.copied:
-        context.session.say("Nothing was copied yet")
+        session.say("Nothing was copied yet")
         return False
-    shapes = [shape for shape in document.shapes if shape.name in context.copied and context.can_grab(shape)]
+    pasted = _pasted_by_shape(context, document)
+    meant = [shape for shape in document.shapes if shape.name in pasted]
+    shapes, held = [shape for shape in meant if context.can_grab(shape)], [*filter(None, map(context.why_held, meant))]
+    copied = _names_in_words(context, context.copied)
+    if not any(shape.name in context.copied for shape in document.shapes) and not meant:
+        session.say(f"Nothing pasted: {copied} is not in this shot")
+    elif not meant:
+        session.say(f"Nothing pasted: select {copied}, or copy one shape to paste it onto one other")
+    elif not shapes:
+        session.say(f"Nothing pasted: {held[0]}")
 
     def paste(document: RotoDocument) -> RotoDocument:
         for shape in shapes:
-            points, frames = context.copied[shape.name], context.reached_frames(shape)
+            points, frames = pasted[shape.name], context.reached_frames(shape)
             document = edit_frames.paste_keys(document, shape.name, points, frames, is_relative=is_relative)
         return document
 
-    return bool(shapes) and context.put("paste key" if len(shapes) == 1 else "paste keys", paste)
+    done = bool(shapes) and context.put("paste key" if len(shapes) == 1 else "paste keys", paste)
+    if done:
+        own = _names_in_words(context, [shape.name for shape in shapes])
+        what = own if pasted.keys() <= context.copied.keys() else f"{copied} onto {own}"
+        session.say("; ".join([f"Pasted {what} at frame {session.frame}", *held[:1]]))
+    return done
+
+
+def _pasted_by_shape(context: EditContext, document: RotoDocument) -> dict[str, Points]:
+    """The points to paste by the shape that gets them, whether it may be changed or not."""
+    names = context.session.selection.shapes
+    selected = [shape.name for shape in document.shapes if shape.name in names]
+    if len(context.copied) == len(selected) == 1:
+        return dict(zip(selected, context.copied.values()))
+    return {name: points for name, points in context.copied.items() if name in selected or not selected}
+
+
+def _names_in_words(context: EditContext, names: Collection[str]) -> str:
+    """The shown names of some shapes for a message, the first few of many."""
+    shown = [context.session.names.of(name) for name in names]
+    more = len(shown) - edit_frames.MOST_NAMED
+    return ", ".join(shown[: edit_frames.MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def set_key_here(context: EditContext) -> bool:
@@ -225,8 +256,9 @@ def delete_key_here(context: EditContext) -> bool:
     frames = set(context.session.held_frames())
     if context.reach is not None:
         frames |= set(range(context.reach.first, context.reach.last + 1))
+    kept = [shape for shape in context.free_shapes if shape.name in names and edit_frames.loses_all_keys(shape, frames)]
     done = bool(names) and context.put("delete key", lambda document: edit_frames.delete_keys(document, names, frames))
-    if done and len(names) > 1:
+    if done and len(names) > 1 and not kept:
         context.session.say(f"Deleted the keys of {len(names)} shapes at {summarise(sorted(frames))}")
     return done
 

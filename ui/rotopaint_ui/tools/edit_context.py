@@ -87,11 +87,14 @@ class EditContext:
         if shape is None:
             return "Select a shape first: click its curve, or its row in Shapes"
         name = self.session.names.of(shape.name)
+        return self.why_held(shape) or f"Nothing to do for {name} at frame {self.session.frame}"
+
+    def why_held(self, shape: RotoShape) -> str:
+        """The reason why a shape cannot be changed; empty if it can."""
+        name = self.session.names.of(shape.name)
         if shape.name in self.session.locked:
             return f"{name} is locked: its lock in Shapes opens it"
-        if shape.name in self.session.hidden:
-            return f"{name} is hidden: its eye in Shapes shows it"
-        return f"Nothing to do for {name} at frame {self.session.frame}"
+        return f"{name} is hidden: its eye in Shapes shows it" if shape.name in self.session.hidden else ""
 
     @property
     def shape(self) -> RotoShape | None:
@@ -168,21 +171,28 @@ class EditContext:
         return self.put(label, change_each)
 
     def put(self, label: str, make: Callable[[RotoDocument], RotoDocument], *, starts: bool = False) -> bool:
-        """Change to another document in one undo step; errors are shown. `starts`: begin with an empty document if the
-        shot has none."""
+        """Change to another document in one undo step; errors are shown, and which shapes kept their last keys.
+
+        `starts`: begin with an empty document if the shot has none.
+        """
         document = self.session.state.document
         if document is None and starts and self.session.plate is not None:
             document = empty_document(self.session.plate)
         if document is None or not self.is_open:
             return False
+        kept = ""
         try:
             new = make(document)
+        except edit_frames.KeysKeptError as error:
+            new, kept = error.document, str(error)
         except RotopaintError as error:
-            self.session.say(str(error))
+            self.session.say(self.session.names.in_message(str(error)))
             return False
         predicted = move_with_groups(self.session.state.predicted, document, new)
         state = replace(self.session.state, document=new, predicted=predicted)
         self.session.edits.push(label, with_fitting_profiles(state))
+        if kept:
+            self.session.say(self.session.names.in_message(kept))
         return True
 
     def nudge(self, label: str, dx: float, dy: float, what: object) -> tuple[float, float]:

@@ -46,6 +46,7 @@ ZOOM_DRAG_PX = 100.0  # width of a drag that doubles the magnification
 BURST_MS = 700  # milliseconds without a key, after which the next nudge is a new step
 LATE_MS = 12  # time that a moved landmark waits for its shapes before it is painted alone
 _BARE_TOOLS = ("draw", "width", "clone", "crop")  # tools under which hints on landmarks would hide the picture
+_SPLINE_TOOLS = ("select", "lasso", "reshape", "points", "transform", "width")  # tools that grab what splines show
 _QUIET_TOOLS = ("select", "lasso", "landmark", "points")  # tools that draw nothing besides the dragged shape
 
 
@@ -350,10 +351,20 @@ class Canvas(QWidget):
             self.setCursor(Qt.CursorShape.ClosedHandCursor)
         elif is_left:
             self._wiping = self._wipe_grip(event.position())
-            self._is_held = self._wiping is None
+            self._is_held = self._wiping is None and not self._grabs_unseen()
             if self._is_held:
                 self._tools[self._tool].press(mouse)
         self.update()
+
+    def _grabs_unseen(self) -> bool:
+        """Whether what the tool would grab is not drawn; says so."""
+        shown = self.overlay
+        hidden = {**dict.fromkeys(_SPLINE_TOOLS, not shown.splines), "landmark": not shown.landmarks}
+        is_unseen = hidden.get(self._tool, False) and not self._tools[self._tool].is_busy
+        if is_unseen:
+            what = "Landmarks" if self._tool == "landmark" else "Splines"
+            self._session.say(f"{what} are switched off in the viewer: show them to change them")
+        return is_unseen
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Continue the gesture that the press started."""
@@ -375,7 +386,7 @@ class Canvas(QWidget):
         elif event.buttons() & Qt.MouseButton.LeftButton:
             if self._wiping is not None:
                 self._drag_wipe(self._wiping, mouse)
-            else:
+            elif self._is_held:
                 self._tools[self._tool].drag(mouse)
             self.refresh()
         else:
@@ -389,7 +400,7 @@ class Canvas(QWidget):
             self._pan = self._zooming = None
             self.unsetCursor()
         elif event.button() == Qt.MouseButton.LeftButton:
-            if self._wiping is None:
+            if self._is_held:
                 self._tools[self._tool].release(self._mouse_event(event))
             self._wiping, self._is_held = None, False
         self.update()
@@ -398,7 +409,7 @@ class Canvas(QWidget):
         """Select all points of the shape that was clicked."""
         self.mousePressEvent(event)
         selects = isinstance(self._tools[self._tool], SelectTool) and self._session.shape is not None
-        if event.button() == Qt.MouseButton.LeftButton and selects:
+        if event.button() == Qt.MouseButton.LeftButton and self._is_held and selects:
             self.edit("select_all")
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QSpinBox,
     QTabBar,
+    QTreeView,
     QWidget,
 )
 
@@ -91,6 +92,8 @@ class Guard(QObject):
         for rows in panel.findChildren(QAbstractItemView):
             if rows.window().windowType() != Qt.WindowType.Popup:
                 _leave_to_tab(rows)
+        for tree in panel.findChildren(QTreeView):
+            tree.itemDelegate().closeEditor.connect(self._hand_on)  # a name was typed in a row
         for each in panel.findChildren(QAbstractButton) + panel.findChildren(QAbstractSlider):
             _leave_to_tab(each)
             each.installEventFilter(self)
@@ -170,6 +173,15 @@ def _is_left(box: Number, event: QKeyEvent) -> bool:
 def is_typed(box: Number) -> bool:
     """Whether a number box holds typed text that it has not reported yet."""
     return box.hasFocus() and box.cleanText() != box.textFromValue(box.value())  # type: ignore[arg-type]  # its own kind
+
+
+def take_typed(window: QWidget) -> None:
+    """Take what is being typed in a field of a window that goes away, as if the focus left the field."""
+    field = window.focusWidget()
+    if isinstance(field, QAbstractSpinBox):
+        field.interpretText()
+    if field is not None:
+        field.clearFocus()
 
 
 def _leave_to_tab(widget: QWidget) -> None:
