@@ -59,12 +59,7 @@ class _Stretch:
     holds: frozenset[int]
 
     def __iter__(self) -> Iterator[FrameRecord]:
-        return (record for record in self.records if _hold_of(record) in self.holds)
-
-
-def _hold_of(record: FrameRecord) -> int:
-    """The first frame of a record's hold."""
-    return record.frame if record.hold is None else record.hold
+        return (record for record in self.records if record.exposure in self.holds)
 
 
 def with_corrections(plan: Plan, records: Iterable[FrameRecord], sink: Sink, cancel: Cancel) -> CorrectedShot:
@@ -74,7 +69,7 @@ def with_corrections(plan: Plan, records: Iterable[FrameRecord], sink: Sink, can
     """
     taught = list[TeachResult]()
     if plan.work.splines:
-        holds = {record.frame: _hold_of(record) for record in records if record.landmarks}
+        holds = {record.frame: record.exposure for record in records if record.landmarks}
         known = _known_elsewhere(plan)
         corrected = {row[frame] for row in (holds, known) for frame in plan.work.splines if frame in row}
         for part in stretches(sorted(set(holds.values())), fewest=1):

@@ -205,7 +205,7 @@ class _KnownTracker:
 
     @property
     def reach(self) -> None:
-        """None: no frame is read again."""
+        """None: the whole frame is kept for the paint, which begins at once."""
 
     @property
     def room(self) -> float:
@@ -277,11 +277,7 @@ def _fronts_of(processor: OverridingProcessor, known: FrameMemo[FrameRecord], *,
         record = known.at(frame)
         return None if record.crop is None else processor.place_of(frame, TrackedFrame.of(record))
 
-    def exposure_of(frame: int) -> int:
-        hold = known.at(frame).hold
-        return frame if hold is None else hold
-
-    return Fronts(inner.plate, inner.find_front, place_at, exposure_of, kept)
+    return Fronts(inner.plate, inner.find_front, place_at, lambda frame: known.at(frame).exposure, kept)
 
 
 def _seam_area(record: FrameRecord, processor: OverridingProcessor) -> Area | None:

@@ -128,6 +128,11 @@ class FrameRecord:
         taken["outputs"] = {name: Stamp(*row) for name, row in taken.get("outputs", {}).items()}
         return cls(**taken)
 
+    @property
+    def exposure(self) -> int:
+        """The first frame of the hold that this frame belongs to."""
+        return self.frame if self.hold is None else self.hold
+
     def light(self) -> FrameRecord:
         """The record without its points, to bound memory in long shots."""
         return replace(self, landmarks=None, shapes={}, predicted={}, predicted_landmarks=None)

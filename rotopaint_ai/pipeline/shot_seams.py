@@ -65,6 +65,7 @@ STRANGE = 0.05  # share of the head's size: seams further from a known head are 
 # Factors on a known head's standard deviation and on the doubt of what the picture shows near it: on two held-out
 # training shots they rank frames by their worst seam at 0.67 and 0.76, the second alone at 0.43 and 0.39.
 UNSURE, DOUBTED = 1.3, 0.35
+NEW_UNSURE = 1.5  # factor on a new head's standard deviation, because observations are not independent
 UNKNOWN = 0.5  # share of the head's size: deviation of a hidden curve
 
 Shapes = Mapping[str, Sequence[PointRow]]
@@ -97,8 +98,7 @@ class ShotSeams:
 
     def __iter__(self) -> Iterator[FrameRecord]:
         for record in self.records:
-            first = record.frame if record.hold is None else record.hold
-            found = self.placed.get(first) if record.landmarks else None
+            found = self.placed.get(record.exposure) if record.landmarks else None
             yield with_placed(record, found, self.sheet) if found else record
 
 
@@ -251,7 +251,8 @@ def _solve_seams(
     try:
         shot = _observe_holds(holds, specs, plan.pack.sheet)
         solve = partial(solve_new_head, shot, build_of(specs, plan.pack.sheet, shot))
-        _, curves, placed = _place_on_head(plan, holds, specs, solve, progress)
+        solved, curves, placed = _place_on_head(plan, holds, specs, solve, progress)
+        deviations = [dict(zip(curves[0], each)) for each in solved.deviations_px().tolist()]
     except np.linalg.LinAlgError:
         where = summarise([hold.record.frame for hold in holds])
         text = f"seams at {where}: no head fits all frames, so that each keeps its own; look them over"
@@ -260,8 +261,12 @@ def _solve_seams(
     far = OUTLIER if know_character(shot.error_px_HL, shot.face_px_H) else 0.0
     sizes = (far * abs(shot.heads.factor_H)).tolist()
     return {
-        hold.record.frame: {name: new for name, new in found.items() if _gives_way(hold, name, on_head, size)}
-        for hold, found, on_head, size in zip(holds, placed, curves, sizes)
+        hold.record.frame: {
+            name: _as_sure_as_head(new, off[name])
+            for name, new in found.items()
+            if _gives_way(hold, name, on_head, size)
+        }
+        for hold, found, on_head, off, size in zip(holds, placed, curves, deviations, sizes)
     }
 
 
@@ -396,6 +401,11 @@ def _as_on_head(found: PlacedSeam, on_head: Complex, deviation_px: float) -> Pla
     """A seam where a known head has it, which is closer to the truth than what the picture shows nearby."""
     error = float(np.hypot(UNSURE * deviation_px, DOUBTED * found.expected_error_px))
     return replace(found, points=point_numbers(on_head), expected_error_px=error)
+
+
+def _as_sure_as_head(found: PlacedSeam, deviation_px: float) -> PlacedSeam:
+    """A seam near a new head's curve: the error of that curve counts, too, where the picture hardly shows the seam."""
+    return replace(found, expected_error_px=float(np.hypot(found.expected_error_px, NEW_UNSURE * deviation_px)))
 
 
 def _less_sure(found: PlacedSeam, on_head: Complex) -> PlacedSeam:

@@ -63,7 +63,7 @@ USELESS = 0.05  # share of the face: a head that is expected to be further off m
 # Factor on the geometric mean of both curves' expected errors, which is the error of the head's curve when a change is
 # judged: where the run expected to be far off, the picture shows little, and the head errs more, too. With one
 # corrected hold; with n of them it is divided by the fourth root of n.
-BELIEVED = 1.4
+BELIEVED = 1.1
 GUESSED = 0.0075  # share of the face: the run's expected error counts up to this; beyond, its curve is a guess
 KNOWN = 2.0  # further factor if the models know the character, because most of their curves are right
 _READS = 2

@@ -20,7 +20,15 @@ from rotopaint_ai.pipeline.known_head import KnownHead
 from rotopaint_ai.pipeline.overrides import NO_OVERRIDES, Overrides
 from rotopaint_ai.pipeline.plan import Plan
 from rotopaint_ai.pipeline.record_store import FrameRecord
-from rotopaint_ai.pipeline.shot_seams import _observe_holds, hold_of, movable_seams, with_shot_seams
+from rotopaint_ai.pipeline.shot_seams import (
+    NEW_UNSURE,
+    _as_sure_as_head,
+    _observe_holds,
+    hold_of,
+    movable_seams,
+    with_shot_seams,
+)
+from rotopaint_ai.seams.placement import PlacedSeam
 from rotopaint_ai.shapes.samples import open_curve_distance, spline_points
 from rotopaint_ai.sheet import LandmarkSpec, ShapeSpec, Sheet
 
@@ -266,3 +274,11 @@ def test_a_frame_without_a_kept_look_is_read_once(tmp_path: Path) -> None:
     with_shot_seams(plan, [record_of(k) for k in range(N_HOLDS)], lambda event: None, Cancel())
     plan.looks.close()
     assert sorted(plate.read_frames) == list(range(N_HOLDS))
+
+
+def test_a_seam_is_no_surer_than_the_new_head_that_it_was_looked_for_on() -> None:
+    found = PlacedSeam(np.zeros((4, 6)), 0.9, 1.0, 0.5)
+    assert _as_sure_as_head(found, 0.0).expected_error_px == 0.5
+    far = _as_sure_as_head(found, 4.0)
+    assert far.expected_error_px == pytest.approx(np.hypot(0.5, 4.0 * NEW_UNSURE))
+    assert far.seen == found.seen
