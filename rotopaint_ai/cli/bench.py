@@ -63,17 +63,19 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_measure(kind: Kind, arguments: argparse.Namespace) -> int:
-    from rotopaint_ai.files import write_json
+    from rotopaint_ai.files import refuse_no_file, write_json
 
+    if arguments.json:
+        refuse_no_file(Path(arguments.json))
     content = kind.measure(arguments)
     as_text = getattr(kind, "result_text", None)  # a comparison is text; a measurement is JSON with its machine
     if as_text is None:
         from rotopaint_ai.bench.machine import machine_facts
 
         content = {**content, "machine": machine_facts()}
+    print(json.dumps(content, indent=1) if as_text is None else as_text(content), flush=True)
     if arguments.json:
         write_json(Path(arguments.json), content)
-    print(json.dumps(content, indent=1) if as_text is None else as_text(content))
     return 0
 
 

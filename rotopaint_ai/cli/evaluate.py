@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any, Final
 
 from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say, text_given
 from rotopaint_ai.errors import in_one_line
-from rotopaint_ai.files import absolute_place
+from rotopaint_ai.files import absolute_place, refuse_no_file
 from rotopaint_ai.jobs import BEGINS_ANEW
 from rotopaint_ai.watch import StagedProgress, StageProgress, watch_work
 
@@ -21,6 +22,7 @@ EXIT_CODES = (
 )
 SPLITS: Final = ("train", "val", "test")
 ALL: Final = "all"
+_PICTURES: Final = (".jpg", ".jpeg", ".png")
 _MOST_SHOTS: Final = 6  # number of shots named in a line
 LINES = (
     ("landmarks mean", "px", ("landmarks_px", "mean")),
@@ -81,7 +83,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.training.evaluation.evaluate import STAGES, choose_samples, measure_pack
 
     check_cluster_arguments(arguments)
-    _refuse_measured(arguments)
+    _check_result_files(arguments)
     eyes, dataset = _eyes(arguments), read_dataset(absolute_place(arguments.dataset))
     splits = _splits(arguments, dataset)
     chosen = choose_samples(dataset, splits)
@@ -101,16 +103,17 @@ def execute(arguments: argparse.Namespace) -> int:
         ]
     results = [each.result for each in found]
     compared = gate.compare_packs(results[0], results[1], arguments.tolerance) if arguments.against else []
-    _write_results(arguments, found[0], compared, results)
-    print(figures_table(results))
+    print(figures_table(results), flush=True)  # before files are written, which may fail
     for line in (*not_measured(arguments, dataset, chosen), *notes, *_learned_lines(results, packs)):
         say(line)
+    if arguments.against:
+        print(gate.gate_text(compared, (results[0]["pack"], results[1]["pack"])))
+    if arguments.against and results[0]["learned_frames"]:
+        learned = f"{results[0]['pack']} cannot pass on frames that it was trained on: {_shown_frames(results[0])}"
+        say(f"gate: {learned}")
+    _write_results(arguments, found[0], compared, results)
     if not arguments.against:
         return OK
-    print(gate.gate_text(compared, (results[0]["pack"], results[1]["pack"])))
-    if results[0]["learned_frames"]:
-        learned = f"{results[0]['pack']} cannot pass on frames that it was trained on: {_shown_frames(results[0])}"
-        print(in_one_line(f"gate: {learned}"))
     return WORSE if results[0]["learned_frames"] or any(each.is_worse for each in compared) else OK
 
 
@@ -119,14 +122,18 @@ def _tell_turn(tell: StageProgress, turn: str, stage: str, done: int, total: int
     tell(turn + stage, done, total)
 
 
-def _refuse_measured(arguments: argparse.Namespace) -> None:
-    """Raise UsageError where a result file would overwrite a file of the pack or data set."""
+def _check_result_files(arguments: argparse.Namespace) -> None:
+    """Raise UsageError where a result file cannot be written, or would overwrite a file of the pack or data set."""
     from rotopaint_ai.errors import UsageError
 
     measured = [Path(each).resolve() for each in (arguments.dataset, arguments.pack, arguments.against) if each]
     given = [path for path in (arguments.json, arguments.html, arguments.contact) if path]
     if len({os.path.abspath(path) for path in given}) < len(given):
         raise UsageError("--json, --html and --contact name one file; give each its own")
+    for each in map(Path, given):
+        refuse_no_file(each)
+    if arguments.contact and Path(arguments.contact).suffix.lower() not in _PICTURES:
+        raise UsageError(f"--contact {arguments.contact}: wanted a picture, {', '.join(_PICTURES)}")
     for option in ("json", "html", "contact"):
         path = Path(getattr(arguments, option) or "")
         if path.is_file() and any(path.resolve().is_relative_to(folder) for folder in measured):
@@ -136,7 +143,7 @@ def _refuse_measured(arguments: argparse.Namespace) -> None:
 def _eyes(arguments: argparse.Namespace) -> tuple[str, str] | None:
     from rotopaint_ai.errors import UsageError
 
-    if arguments.tolerance < 0:
+    if not 0 <= arguments.tolerance < math.inf:
         raise UsageError(f"--tolerance {arguments.tolerance}: wanted 0 or more, such as 0.05")
     if arguments.eyes is None:
         return None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say, text_given
-from rotopaint_ai.jobs import BEGINS_ANEW
+from rotopaint_ai.jobs import BEGINS_ANEW, Event
 from rotopaint_ai.watch import StagedProgress, StageProgress, watch_work
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rotopaint_ai.training.mining.mine import MineReport
 
 PACKING = "packing pictures"
+LARGEST_PX, MOST_TOLERANCE_PX = 8192, 100.0
 PLANES, CUT, RAW, H264 = "planes", "cut", "raw", "h264"
 EXIT_CODES = (
     "exit codes: 0 all done; 2 wrong use; 3 some frames are missing or cannot be read (the data set holds the others)"
@@ -119,7 +120,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from rotopaint_ai.batch.cluster import executor_of
     from rotopaint_ai.cli import FRAMES_FAILED, OK
     from rotopaint_ai.errors import UsageError
-    from rotopaint_ai.training.mining.mine import mine, residual_text
+    from rotopaint_ai.training.mining.mine import mine
     from rotopaint_ai.training.mining.options import STAGES, Exclusion, MineOptions
     from rotopaint_ai.training.mining.takes import parse_renames
 
@@ -130,8 +131,10 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--shard-codec {codec}: wanted planes, cut, raw, h264, or 1 to 100")
     if codec != PLANES and arguments.shards is None:
         raise UsageError(f"--shard-codec {codec}: needs --shards MB too")
-    if arguments.size < 32 or arguments.tolerance <= 0:
-        raise UsageError(f"--size {arguments.size} --tolerance {arguments.tolerance}: wanted 32 or more, and above 0")
+    if not 32 <= arguments.size <= LARGEST_PX:
+        raise UsageError(f"--size {arguments.size}: wanted 32 to {LARGEST_PX} pixels")
+    if not 0 < arguments.tolerance <= MOST_TOLERANCE_PX:
+        raise UsageError(f"--tolerance {arguments.tolerance:g}: wanted above 0, up to {MOST_TOLERANCE_PX:g} pixels")
     check_cluster_arguments(arguments)
     options = MineOptions(
         # Absolute, for workers in other folders.
@@ -159,22 +162,48 @@ def execute(arguments: argparse.Namespace) -> int:
         progress = StagedProgress(stages, sink, cancel.check)
         mined = mine(options, progress=progress, workers=workers)
         packed = _pack_pictures(mined, arguments, progress) if arguments.shards else None
+        if arguments.events:
+            sink(_mined_event(mined, arguments.out))
+    if not arguments.events:
+        _print_residuals(mined)
+    for note in (*mined.notes, *mined.failed):
+        say(note, sys.stderr)
+    if packed is not None:
+        say(packed, sys.stderr)
+    if not arguments.events:
+        counts = ", ".join(f"{count} {split}" for split, count in mined.n_samples.items() if count)
+        say(
+            f"{arguments.out}: {counts}; {len(mined.sheet.landmarks)} landmarks, {len(mined.sheet.shapes)} shapes; "
+            f"{mined.excluded} frames excluded; residuals and suspicious frames in {Path(arguments.out) / 'mining'}"
+        )
+    return FRAMES_FAILED if mined.failed or mined.n_missing else OK
+
+
+def _mined_event(mined: MineReport, out: str) -> Event:
+    """The last event: the data set in figures."""
+    facts = {
+        "out": out,
+        "samples": dict(mined.n_samples),
+        "landmarks": len(mined.sheet.landmarks),
+        "shapes": len(mined.sheet.shapes),
+        "excluded": mined.excluded,
+        "suspicious": len(mined.issues),
+        "missing": mined.n_missing,
+        "unreadable": list(mined.failed),
+    }
+    return Event("finished", facts)
+
+
+def _print_residuals(mined: MineReport) -> None:
+    """Print the residuals, and the first suspicious frames."""
+    from rotopaint_ai.training.mining.mine import residual_text
+
     if mined.table:
         print(residual_text(mined.table), end="")
     for shot, frame, issue in mined.issues[:40]:
         say(f"{shot} {frame}: {issue.kind}: {issue.about}: {issue.text}")
     if len(mined.issues) > 40:
         print(f"... and {len(mined.issues) - 40} more")
-    for note in (*mined.notes, *mined.failed):
-        say(note, sys.stderr)
-    if packed is not None:
-        say(packed, sys.stderr)
-    counts = ", ".join(f"{count} {split}" for split, count in mined.n_samples.items() if count)
-    say(
-        f"{arguments.out}: {counts}; {len(mined.sheet.landmarks)} landmarks, {len(mined.sheet.shapes)} shapes; "
-        f"{mined.excluded} frames excluded; residuals and suspicious frames in {Path(arguments.out) / 'mining'}"
-    )
-    return FRAMES_FAILED if mined.failed or mined.n_missing else OK
 
 
 def _absolute_pattern(plates: str | None) -> str | None:

@@ -45,6 +45,8 @@ def execute(arguments: argparse.Namespace) -> int:
     to = arguments.to or os.environ.get("ROTOPAINT_MODELS")
     if not to:
         raise UsageError("publish: wanted --to FOLDER, or the folder of packs in $ROTOPAINT_MODELS")
+    if file := next((path for path in (Path(to), *Path(to).parents) if path.is_file()), None):
+        raise UsageError(f"{file}: is a file; wanted a folder")
     project = None if arguments.head is None else Path(arguments.head)
     if project is not None and project.suffix.lower() != PROJECT_SUFFIX:
         raise UsageError(f"publish --head {project}: wanted a project (*{PROJECT_SUFFIX})")

@@ -495,8 +495,10 @@ def convert(
     not touched.
     """
     check_size_options(width, height)
-    if not all(value is None or 0 < value < 1e4 for value in (pixel_aspect, fps)):
-        raise UsageError("convert: --pixel-aspect and --fps must be above 0")
+    for option, value in (("--pixel-aspect", pixel_aspect), ("--fps", fps)):
+        if value is not None and not 0 < value < 1e4:
+            limit = " and below 10,000" if value >= 1e4 else ""
+            raise UsageError(f"{option} {value:g}: wanted a number above 0{limit}")
     format_of(target)
     _refuse_source(Path(target), Path(source))
     found, lost = read(source, width=width, height=height, pixel_aspect=pixel_aspect, fps=fps, node=node, override=True)

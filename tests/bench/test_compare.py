@@ -105,6 +105,13 @@ def test_two_machines_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture
     ]
 
 
+def test_a_folder_for_the_result_is_refused_before_measuring(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "compare", "gone.json", "gone.json", "--json", str(tmp_path)]) == 2
+    assert f"{tmp_path}: is a folder, so no file can be written there" in capsys.readouterr().err
+
+
 def test_what_cannot_be_compared_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a = _result(tmp_path / "a.json", "Old", 4.0)
     for other, said in (

@@ -76,6 +76,8 @@ def test_help_of_every_command_loads_nothing_heavy() -> None:
         (["matte", "/nowhere/shapes.roto.json", "--out", "o"], "shapes.roto.json"),
         (["matte", "shapes.txt", "--out", "o"], "not a shape format"),
         (["convert", "a.roto.json", "b.xyz"], "no shape format"),
+        (["convert", "a.nk", "b.svg", "--fps", "nan"], "rotopaint convert: --fps nan: wanted a number above 0"),
+        (["convert", "a.nk", "b.svg", "--pixel-aspect", "1e5"], "--pixel-aspect 100000: wanted a number above 0 and"),
         (["evaluate", "nowhere", "/nowhere"], "/nowhere"),
         (["bench", "run", "--plates", "p.####.exr"], "--crop"),
     ],

@@ -172,6 +172,16 @@ def test_a_pack_is_published_whole_in_place_of_the_one_before(
     assert "is in that folder already" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("below", ["", "sub"])
+def test_a_pack_is_not_published_into_a_file(
+    tmp_path: Path, puppet_pack: Path, capsys: pytest.CaptureFixture[str], below: str
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert main(["publish", str(puppet_pack), "--to", str(file / below)]) == 2
+    assert capsys.readouterr().err == f"rotopaint publish: {file}: is a file; wanted a folder\n"
+
+
 def test_nothing_but_a_pack_is_replaced_by_one_and_nothing_through_a_link(
     tmp_path: Path, puppet_pack: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

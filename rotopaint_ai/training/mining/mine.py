@@ -32,6 +32,7 @@ from rotopaint_ai.training.mining.mined_samples import (
     file_name_of,
     locked_dataset,
     make_sample,
+    refuse_plates_in,
     remove_unused,
 )
 from rotopaint_ai.training.mining.options import (
@@ -52,7 +53,10 @@ from rotopaint_ai.watch import StageProgress, ignore_progress
 
 @dataclass(frozen=True, slots=True)
 class MineReport:
-    """The result of mining. `failed`: frames whose plate could not be read. `n_missing`: frames in holes of a plate."""
+    """The result of mining.
+
+    `failed`: frames whose plate could not be read or measured. `n_missing`: frames in holes of a plate.
+    """
 
     sheet: Sheet
     n_samples: Mapping[str, int]
@@ -94,6 +98,7 @@ def mine_joined(
     workers: Executor | None = None,
 ) -> MineReport:
     """As `mine`, from frames that were already read."""
+    refuse_plates_in(options.out, {id(row.plate): row.plate for row in joined.rows}.values())
     options.exclude.check([row.shot for row in joined.rows])
     rows = tuple(row for row in joined.rows if not options.exclude.covers(row.shot, row.frame))
     if not rows:

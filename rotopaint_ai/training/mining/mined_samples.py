@@ -25,6 +25,8 @@ from rotopaint_ai.crops import Crop, cut
 from rotopaint_ai.errors import PlateError, TrainingError, UsageError
 from rotopaint_ai.files import file_bytes, write_json, write_text
 from rotopaint_ai.locks import hold_lock
+from rotopaint_ai.pipeline.out_folder import Files, refuse_sources
+from rotopaint_ai.pipeline.render_frame import LEAST_FINITE, NOT_FINITE
 from rotopaint_ai.plates import Frame, Plate
 from rotopaint_ai.plates.coded_pictures import write_picture
 from rotopaint_ai.plates.colour import to_display
@@ -87,6 +89,11 @@ def _refuse_lost_sources(folder: Path, known: Sequence[Any], sources: Sequence[P
         )
 
 
+def refuse_plates_in(folder: Path, plates: Iterable[Plate]) -> None:
+    """Raise UsageError where plates lie in the folder of the data set, or in one of its own folders."""
+    refuse_sources(folder, [Files(name, "", "") for name in _FOLDERS], plates)
+
+
 def _restore_folder(folder: Path, *, is_new: bool) -> None:
     """Restore a folder after a run that mined nothing."""
     state = folder / _STATE
@@ -131,13 +138,18 @@ def frame_cut(points: Array, *, size: int, face_share: float = FACE_SHARE) -> tu
 
 
 def cut_picture(frame: Frame, where: Crop, size: int) -> Pixels:
-    """The picture (size, size, 3) RGB, display-referred 8 bit; outside the plate its edge is repeated."""
+    """The picture (size, size, 3) RGB, display-referred 8 bit; outside the plate its edge is repeated.
+
+    Raises: PlateError where too few of the plate's pixels are finite.
+    """
     around = int(np.ceil(where.side * 0.05)) + 4
     x, y = (int(middle - where.side / 2) - around for middle in (where.x, where.y))
     wide = int(where.side) + 2 * around
     rgb, origin = frame.region(x, y, wide, wide)
     if not rgb.size:  # the face lies outside the data window: use its nearest edge
         rgb, origin = frame.rgb, frame.origin
+    if np.isfinite(rgb).mean() < LEAST_FINITE:
+        raise PlateError(NOT_FINITE)
     display = to_display(np.asarray(cut(np.asarray(rgb, np.float32), origin, where, size), np.float32))
     return np.round(np.clip(display, 0.0, 1.0) * 255).astype(np.uint8)
 
@@ -238,19 +250,20 @@ def _pictures_to_cut(truth: MinedTruth, size: int, face_share: float) -> list[_P
 
 
 def _cut_pictures(wanted: Sequence[_PictureToCut], out: Path) -> tuple[dict[int, Thumb], list[str]]:
-    """Cut and write some pictures; returns their thumbnails by row, and what could not be read."""
+    """Cut and write some pictures; returns their thumbnails by row, and what could not be read or measured."""
     thumbs, failed = {}, []
     for each in wanted:
         try:
             frame = each.plate.read(each.frame, keep_native=False)
+            picture = cut_picture(frame, each.where, each.size)
+            thumb = cut_picture(frame, *each.still)
         except PlateError as error:
             failed.append(f"{each.shot} {each.frame}: {error}")
             continue
-        picture = cut_picture(frame, each.where, each.size)
         if each.cut_out is not None:
             picture = composite(picture, each.cut_out, each.where, each.frame)
         write_picture(out / each.image, picture, quality=_JPEG_QUALITY)
-        thumbs[each.row] = np.asarray(cut_picture(frame, *each.still).mean(axis=2), dtype=np.float32)
+        thumbs[each.row] = np.asarray(thumb.mean(axis=2), dtype=np.float32)
     return thumbs, failed
 
 

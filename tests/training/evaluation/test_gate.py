@@ -202,6 +202,33 @@ def test_results_replace_nothing_that_is_measured(
     assert target.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--contact", "noext"], "--contact noext: wanted a picture, .jpg, .jpeg, .png"),
+        (["--contact", "c.xyz"], "--contact c.xyz: wanted a picture, .jpg, .jpeg, .png"),
+        (["--json", "."], ".: is a folder, so no file can be written there; choose another name"),
+        (["--html", "."], ".: is a folder, so no file can be written there; choose another name"),
+        (["--tolerance", "nan"], "--tolerance nan: wanted 0 or more, such as 0.05"),
+        (["--tolerance", "inf"], "--tolerance inf: wanted 0 or more, such as 0.05"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], text: str
+) -> None:
+    assert main(["evaluate", "puppet", str(tmp_path / "no_set"), *words]) == 2
+    assert capsys.readouterr().err == f"rotopaint evaluate: {text}\n"
+
+
+def test_figures_are_printed_although_a_file_cannot_be_written(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    words = ["evaluate", "puppet", str(dataset), "--split", "all", "--json", str(tmp_path / "file" / "result.json")]
+    assert main(words) == 5
+    assert "landmarks mean, px" in capsys.readouterr().out
+
+
 def test_one_file_for_two_results_is_refused(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     same = str(tmp_path / "result")
     assert main(["evaluate", "puppet", str(dataset), "--json", same, "--html", f"{tmp_path}/./result"]) == 2

@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from rotopaint_ai.cli import main
 from rotopaint_ai.cli import mine as command
 from rotopaint_ai.errors import DocumentError, UsageError
 from rotopaint_ai.exchange import document, nuke
+from rotopaint_ai.plates import exr_writer
 from rotopaint_ai.shapes import bezier
 from rotopaint_ai.training.data.dataset import read_dataset
 from rotopaint_ai.training.mining.label_checks import find_held, find_lag
@@ -335,6 +337,62 @@ def test_the_command_reports_its_result(
     said = capsys.readouterr().out
     assert "mouth" in said
     assert "15 landmarks, 4 shapes; 1 frames excluded" in said
+
+
+def _command_words(character: Character, out: Path, *more: str) -> list[str]:
+    return ["mine", str(character.roto(1)), str(character.coco), "--plates", character.plates, "--out", str(out), *more]
+
+
+def test_a_frame_that_cannot_be_measured_is_left_out_and_named(
+    character: Character, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in sorted(character.folder.glob("shot1/plate.*.png")):
+        rgb = np.asarray(cv2.imread(str(path)), np.float32) / 255
+        broken = np.full_like(rgb, np.nan) if path.name == "plate.1003.png" else rgb
+        planes = list(zip("RGB", np.moveaxis(broken, 2, 0)))
+        size = (0, 0, rgb.shape[1], rgb.shape[0])
+        exr_writer.write(path.with_suffix(".exr"), planes, data_at=(0, 0), display=size, pixel_aspect=1.0)
+        path.unlink()
+    words = ["mine", str(character.roto(1)), "--plates", "{dir}/plate.####.exr", "--out", str(tmp_path / "set")]
+    assert main(words) == 3
+    assert "shot1 1003: what it shows cannot be measured (NaN or infinite pixels)" in capsys.readouterr().err
+    frames = {sample.frame for sample in read_dataset(tmp_path / "set").samples}
+    assert frames == {*range(1001, 1011)} - {1003}
+
+
+def test_events_are_json_lines_that_end_with_the_figures(
+    character: Character, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(_command_words(character, tmp_path / "set", "--events")) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {event["event"] for event in events[:-1]} == {"progress"}
+    assert events[-1]["event"] == "finished"
+    assert sum(events[-1]["samples"].values()) == len(read_dataset(tmp_path / "set").samples)
+    assert (events[-1]["landmarks"], events[-1]["shapes"], events[-1]["unreadable"]) == (15, 4, [])
+
+
+def test_a_data_set_is_not_written_among_the_plates(character: Character, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = character.folder / "shot1"
+    before = sorted(path.name for path in folder.iterdir())
+    assert main(_command_words(character, folder)) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"rotopaint mine: --out {folder}: plate itself lies in {folder}")
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "text"),
+    [
+        ("--tolerance", "nan", "--tolerance nan: wanted above 0, up to 100 pixels"),
+        ("--tolerance", "inf", "--tolerance inf: wanted above 0, up to 100 pixels"),
+        ("--size", "9999999", "--size 9999999: wanted 32 to 8192 pixels"),
+    ],
+)
+def test_numbers_out_of_bounds_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str, text: str
+) -> None:
+    assert main(["mine", "roto.nk", "--out", str(tmp_path / "set"), option, value]) == 2
+    assert capsys.readouterr().err == f"rotopaint mine: {text}\n"
 
 
 def test_an_exclusion_that_covers_no_frame_is_named() -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rotopaint_ai.training.mining.mined_samples import clear_dataset, remove_pictures
+import numpy as np
+import pytest
+
+from rotopaint_ai.crops import Crop
+from rotopaint_ai.errors import PlateError
+from rotopaint_ai.plates import Frame
+from rotopaint_ai.training.mining.mined_samples import clear_dataset, cut_picture, remove_pictures
 
 
 def _mined(folder: Path) -> set[str]:
@@ -51,3 +57,15 @@ def test_the_folder_is_removed_with_its_last_picture(tmp_path: Path) -> None:
         (tmp_path / "set" / name).unlink()
     remove_pictures(tmp_path / "set")
     assert not (tmp_path / "set" / "images").exists()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_plate_that_cannot_be_measured_becomes_no_picture(value: float) -> None:
+    """A few such pixels are no reason."""
+    codes = np.full((64, 64, 3), 0.5, np.float32)
+    frame = Frame(1001, codes, (0, 0), 64, 64, "linear", None, None, None, "")
+    codes[:8] = value
+    cut_picture(frame, Crop(32.0, 32.0, 48.0), 48)
+    codes[:48] = value
+    with pytest.raises(PlateError, match="cannot be measured"):
+        cut_picture(frame, Crop(32.0, 32.0, 48.0), 48)
