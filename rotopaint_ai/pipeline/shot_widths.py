@@ -38,7 +38,7 @@ Array = NDArray[Any]
 ALIKE = 1.25  # widths of which all but a tenth differ by no more than this many times are one width
 MOST_HOLDS = 16
 # Chosen on four training shots and six of the stage.
-DOUBT = 0.75  # factor on the third quartile of the curves' expected errors
+DOUBT = 0.6  # factor on the third quartile of the curves' expected errors
 _OUTLIERS = 0.05  # at either end
 
 
