@@ -33,6 +33,8 @@ FORMAT = "rotopaint-folder"
 VERSION = 1
 _NUMBERED = re.compile(r"^(?P<stem>.*)\.(?P<number>-?\d+)(?P<suffix>\.[^.]+)$", re.DOTALL)
 SAME_TIME_NS = 2_000_000_000  # some disks keep times of files to two seconds
+_TORN = re.compile(r"^\..*\.[0-9a-f]{8}\.part(\.[^.]*)?$", re.DOTALL)
+_MOST_PADDING = 255  # digits, as long as a file's name can be
 _SAMPLE_BYTES = 1 << 20  # bytes of a source's start and end, by which it is recognised under another path
 
 
@@ -58,11 +60,18 @@ class Files:
 
     @classmethod
     def from_json(cls, row: Sequence[Any]) -> Files:
-        """The files that `to_json` described."""
+        """The files that `to_json` described. Raises ValueError or UsageError on anything else."""
+        if not (isinstance(row, list) and [type(value) for value in row] in _ROWS):
+            raise ValueError("files: wanted folder, stem, suffix, frames and padding of each")
         folder, stem, suffix, text, padding = row
+        if not 0 <= padding <= _MOST_PADDING:
+            raise ValueError(f"padding {padding}: wanted 0 to {_MOST_PADDING}")
         parts = () if text in (None, "none") else text.split(", ")
         frames = None if text is None else frozenset(f for part in parts for f in FrameRange.parse(part))
         return cls(folder, stem, suffix, frames, padding)
+
+
+_ROWS = ([str, str, str, str, int], [str, str, str, type(None), int])  # kinds of the values of `Files.to_json`
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +92,10 @@ class FolderClaim:
 
 @contextmanager
 def claim_folder(claim: FolderClaim) -> Iterator[None]:
-    """Claim the folder while the block runs. Raises: UsageError with the reason where the claim is refused."""
+    """Claim the folder while the block runs, after removing what killed processes left in it.
+
+    Raises: UsageError with the reason where the claim is refused.
+    """
     refuse_sources(claim.out, claim.files, [*([claim.plate] if claim.plate else []), *claim.sources])
     _refuse_links(claim.out, claim.files)
     _refuse_what_is_no_file(claim.out, claim.files)
@@ -94,8 +106,18 @@ def claim_folder(claim: FolderClaim) -> Iterator[None]:
     with hold_lock(state / "lock", refusal=busy):
         known = _read_note(state / NAME)  # another process may have written here until now
         _refuse_others(claim, known)
+        remove_torn(claim.out, {FOLDER, *(each.folder for each in claim.files)})
         write_json(state / NAME, _note_content(claim, known), indent=None)
         yield
+
+
+def remove_torn(out: Path, folders: Iterable[str]) -> None:
+    """Delete temporary files that killed processes have left in folders below `out`."""
+    for folder in folders:
+        for path in (out / folder).glob(".*.part*"):
+            if _TORN.match(path.name):
+                with suppress(OSError):  # it does no harm
+                    path.unlink()
 
 
 def refuse_sources(out: Path, files: Iterable[Files], sources: Iterable[Plate]) -> None:
@@ -386,17 +408,35 @@ def _read_note(path: Path) -> dict[str, Any] | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content.get("format") == FORMAT:
+            _check_folder_record(content)
             return dict(content)
     except FileNotFoundError:
         return _read_old(path.with_name("job.json"))
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError, UsageError) as error:
         raise UsageError(f"{path}: cannot be read ({error}); remove it, and add --overwrite") from error
     raise UsageError(f"{path}: is of another kind; remove it, and add --overwrite")
+
+
+def _check_folder_record(note: Mapping[str, Any]) -> None:
+    """Raise ValueError or UsageError where a record differs in shape from `_note_content`."""
+    if note.get("version", VERSION) not in range(1, VERSION + 1):
+        raise ValueError(f"version {note['version']}: wanted {VERSION} at most")
+    for name, kind in (("plate", dict), ("job", dict), ("files", list)):
+        if not isinstance(note.get(name), (kind, type(None))):
+            raise ValueError(f"{name}: is no {'list' if kind is list else 'object'}")
+    plate = note.get("plate") or {}
+    size = plate.get("size")
+    if size is not None and not (isinstance(size, list) and [type(value) for value in size] == [int, int]):
+        raise ValueError("size of the plate: wanted width and height")
+    if not isinstance(plate.get("frame"), (int, type(None))):
+        raise ValueError("frame of the plate: wanted a number")
+    for row in note.get("files") or ():
+        Files.from_json(row)
 
 
 def _read_old(path: Path) -> dict[str, Any] | None:
     try:
         name, _, width, height, _ = json.loads(path.read_text(encoding="utf-8"))["plate"]
         return {"plate": {"name": name, "size": [width, height]}, "files": None}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -175,7 +175,7 @@ def paint_clean(plate: Plate, job: CleanJob, *, threads: int, sink: Sink, cancel
 
 
 def _written_files(plate: Plate, job: CleanJob, chosen: Sequence[int]) -> list[Files]:
-    """Write clean plates, and patches if requested."""
+    """The files that the job writes: clean plates, and patches if requested."""
     format, frames = Format.of(plate), frozenset(chosen)
     padding = format.padding or 4
     clean = Files("clean", format.name, format.suffix, frames, padding)

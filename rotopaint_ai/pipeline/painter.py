@@ -34,6 +34,7 @@ from rotopaint_ai.pipeline.render_frame import (
 )
 from rotopaint_ai.plates.plate import Frame, Plate, open_plate
 from rotopaint_ai.seams import groove_width, rig
+from rotopaint_ai.seams.cleanplate import FAINTEST
 from rotopaint_ai.seams.learned_fill import LearnedFill
 from rotopaint_ai.seams.matte import FLATNESS_PX, seam_curves
 from rotopaint_ai.seams.paint_settings import Paint, PaintTable
@@ -106,7 +107,7 @@ class _Picture:
 class RigPainter:
     """Fills the rig's mattes of frames; thread-safe.
 
-    `draw_matte`: the matte of a frame. `frames`: all frames of the shot that can serve as sources.
+    `matte_of`: the matte of a frame. `frames`: all frames of the shot that can serve as sources.
     """
 
     def __init__(self, plate: Plate, frames: Sequence[int], matte_of: Callable[[int], Region], rig: Rig) -> None:
@@ -331,7 +332,7 @@ class ExternalMattes:
     """A sequence of mattes of the plate's size.
 
     In colour files the brightest colour's code counts; where all colours are black, alpha, as Nuke's Roto writes it,
-    unless it is 1 everywhere.
+    unless it is 1 everywhere. Coverage up to FAINTEST, as of a file with a floor, counts as none.
     """
 
     pictures: Plate
@@ -352,12 +353,18 @@ class ExternalMattes:
         """The matte of a frame, 0..1, in plate space. Raises: PlateError where the frame is missing or damaged."""
         read = self.pictures.read(frame, keep_native=False)
         codes = read.codes.astype(np.float32).max(axis=2)
-        cover = codes / np.float32(read.maximum) if read.maximum else codes
+        cover = _above_floor(codes / np.float32(read.maximum) if read.maximum else codes)
         if not cover.any():
             alpha = self.pictures.matte_channels(frame)
             is_matte = alpha is not None and alpha.shape == cover.shape and not (alpha >= 1.0).all()
-            cover = alpha if is_matte and alpha is not None else cover
-        return Region(*read.origin, np.clip(np.nan_to_num(cover), 0.0, 1.0))
+            cover = _above_floor(alpha) if is_matte and alpha is not None else cover
+        return Region(*read.origin, cover)
+
+
+def _above_floor(cover: Array) -> Array:
+    """Coverage from 0 to 1, with zeros where no paint goes."""
+    clipped = np.clip(np.nan_to_num(cover), 0.0, 1.0)
+    return np.where(clipped > FAINTEST, clipped, np.float32(0.0))
 
 
 def seams_from_matte(

@@ -19,7 +19,6 @@ import json
 import math
 import os
 import pickle
-import re
 import shutil
 import zlib
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -31,7 +30,7 @@ from typing import Any, Literal
 from rotopaint_ai.errors import DiskError, UsageError
 from rotopaint_ai.files import write_json
 from rotopaint_ai.frames import summarise
-from rotopaint_ai.pipeline.out_folder import FOLDER, Stamp, facts_at, setting_text
+from rotopaint_ai.pipeline.out_folder import FOLDER, Stamp, facts_at, remove_torn, setting_text
 
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 FrameStatus = Literal["done", "lost", "failed"]
@@ -316,8 +315,7 @@ def _unpacked_record(packed: bytes) -> FrameRecord:
     return FrameRecord(source=None if source_row is None else SourceFile(*source_row), **values)
 
 
-WRITTEN_FOLDERS = (".", FOLDER, "matte", "clean", "report", "report/img")
-_TORN = re.compile(r"^\..*\.[0-9a-f]{8}\.part(\.[^.]*)?$")
+UNCLAIMED_FOLDERS = (".", "report")  # a run of a project writes there, too, and so does the panel
 FORMAT = "rotopaint-run-state"
 VERSION = 1
 FRAMES, TRACKED, SETTLED = "frames", "tracked", "settled"
@@ -385,7 +383,7 @@ def open_state(out: Path, job: Mapping[str, Any], *, resume: bool, stage: str = 
     note = _job_difference(folder, content) if resume else None
     if not resume or note is not None:
         _remove_state(folder)
-    _remove_torn(out)
+    remove_torn(out, UNCLAIMED_FOLDERS)
     path = folder / f"{stage}.journal"
     journal = Journal(path)
     finished = RecordStore(read_journal(path))
@@ -421,14 +419,6 @@ def _remove_state(folder: Path) -> None:
         for path in (folder / f"{stage}.journal", folder / f"{stage}.snapshot"):
             path.unlink(missing_ok=True)
     shutil.rmtree(folder / CHUNKS, ignore_errors=True)
-
-
-def _remove_torn(out: Path) -> None:
-    """Delete temporary files that a killed process has left."""
-    for folder in WRITTEN_FOLDERS:
-        for path in (out / folder).glob(".*.part*"):
-            if _TORN.match(path.name):
-                path.unlink(missing_ok=True)
 
 
 def _job_difference(folder: Path, content: Mapping[str, Any]) -> str | None:

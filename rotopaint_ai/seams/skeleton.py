@@ -31,14 +31,16 @@ def middle_lines(hole: Bools) -> list[WideCurve]:
     if not hole.any():
         return []
     depth = cv2.distanceTransform(np.pad(hole.astype(np.uint8), 1), cv2.DIST_L2, 5)[1:-1, 1:-1]
-    left = {(int(y), int(x)) for y, x in np.argwhere(thin_matte(hole))}
-    curves = []
-    while left:
-        path = _longest(left)
-        left -= set(path)
-        half = float(np.median([depth[p] for p in path]))
-        if len(path) >= max(_SHORTEST, _SLIM * 2 * half):
-            curves.append((_smooth_line(path), half))
+    pixels = [(int(y), int(x)) for y, x in np.argwhere(thin_matte(hole))]
+    left, curves = set(pixels), []
+    for start in pixels:
+        while start in left:
+            path = _take_longest(left, start)
+            if len(path) < _SHORTEST:
+                continue
+            half = float(np.median([depth[p] for p in path]))
+            if len(path) >= _SLIM * 2 * half:
+                curves.append((_smooth_line(path), half))
     return sorted(curves, key=lambda curve: -len(curve[0]))
 
 
@@ -67,15 +69,21 @@ def thin_matte(hole: Bools) -> Bools:
 _ROUND = ((1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1))
 
 
-def _longest(pixels: set[Pixel]) -> list[Pixel]:
-    """The longest path through one pixel's component: two breadth-first searches, the second from the end of the
-    first."""
-    start = min(pixels)
-    far = _walk(pixels, start)[0][-1]
-    order, before = _walk(pixels, far)
+def _take_longest(pixels: set[Pixel], start: Pixel) -> list[Pixel]:
+    """Remove the longest path through the component of `start`, and return it.
+
+    Two breadth-first searches find it, the second from the end of the first. A component too small for a line is
+    removed whole.
+    """
+    order, _ = _walk(pixels, start)
+    if len(order) < _SHORTEST:
+        pixels.difference_update(order)
+        return order
+    order, before = _walk(pixels, order[-1])
     path = [order[-1]]
     while before[path[-1]] is not None:
         path.append(before[path[-1]])  # type: ignore[arg-type]
+    pixels.difference_update(path)
     return path
 
 

@@ -21,7 +21,7 @@ from rotopaint_ai.cli.shared import fill_named
 from rotopaint_ai.errors import UsageError
 from rotopaint_ai.exchange import document as roto_json
 from rotopaint_ai.jobs import Cancel, Event, RunJob
-from rotopaint_ai.pipeline.out_folder import FolderClaim, Stamp, claim_folder, frames_not_as_written
+from rotopaint_ai.pipeline.out_folder import Files, FolderClaim, Stamp, claim_folder, frames_not_as_written
 from rotopaint_ai.pipeline.paint_job import CleanJob, paint_clean, paint_mattes
 from rotopaint_ai.pipeline.painter import ExternalMattes
 from rotopaint_ai.pipeline.run import run
@@ -109,6 +109,65 @@ def test_what_a_folder_says_of_itself_is_read_for_good(tmp_path: Path, size: int
     assert (note["format"], note["version"], note["files"]) == ("rotopaint-folder", 1, [])
     first, last = data[: min(size, 1 << 20)], data[:size][-(1 << 20) :]
     assert note["plate"]["sample"] == hashlib.sha256(f"{size}\n".encode() + first + last).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"files": [1, 2]},
+        {"files": 3},
+        {"files": [["clean", "plate", ".png", "1001-x", 4]]},
+        {"files": [["clean", "plate", ".png", "1001", "4"]]},
+        {"files": [["clean", "plate", ".png", "1001", 10**12]]},
+        {"files": [["clean", "plate", ".png", "1001"]]},
+        {"plate": {"size": 3}},
+        {"plate": {"size": [64]}},
+        {"plate": {"sample": "0", "place": "/", "frame": [1]}},
+        {"plate": "plate"},
+        {"job": 5},
+        {"version": 2},
+        {"version": "new"},
+    ],
+)
+def test_a_damaged_record_of_a_folder_is_refused_in_one_line(tmp_path: Path, damage: dict[str, object]) -> None:
+    plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
+    clean(plates, out)
+    path = out / ".rotopaint/folder.json"
+    note = json.loads(path.read_text())
+    path.write_text(json.dumps({**note, **damage}))
+    with pytest.raises(UsageError, match=r"folder\.json: cannot be read \(.*\); remove it, and add --overwrite"):
+        clean(plates, out)
+    path.write_text(json.dumps(note))
+    clean(plates, out)
+
+
+def test_a_deeply_nested_record_of_a_folder_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / ".rotopaint/folder.json"
+    path.parent.mkdir()
+    path.write_text("[" * 200_000)
+    with pytest.raises(UsageError, match="cannot be read"):
+        matte(tmp_path)
+
+
+def test_what_killed_processes_left_is_removed_by_the_next_that_writes_there(tmp_path: Path) -> None:
+    plates, out = make_plate(tmp_path / "plates"), tmp_path / "out"
+    folders = ("clean", "patch", "matte", ".rotopaint")
+    for folder in folders:
+        (out / folder).mkdir(parents=True)
+        for name in (".plate.0001.0123abcd.part.png", ".plate.part.png"):
+            (out / folder / name).write_text("half")
+    (out / "clean/.plate.0002.0123abcd.part.png").mkdir()
+
+    def torn() -> set[str]:
+        return {folder for folder in folders if (out / folder / ".plate.0001.0123abcd.part.png").exists()}
+
+    clean(plates, out)
+    assert torn() == {"patch", "matte"}
+    with claim_folder(FolderClaim(out, [Files("patch", "plate", ".exr", frozenset([1]))])):
+        assert torn() == {"matte"}
+    matte(out)
+    assert torn() == set()
+    assert all((out / folder / ".plate.part.png").read_text() == "half" for folder in folders)
 
 
 def test_a_file_is_no_folder_to_write_to(tmp_path: Path) -> None:

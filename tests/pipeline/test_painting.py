@@ -142,15 +142,49 @@ def test_a_matte_in_alpha_alone_is_painted(plate: Plate, tmp_path: Path, suffix:
     assert not [event for event in events if event.kind == "warning"]
 
 
-def test_it_is_said_where_nothing_was_painted(plate: Plate, tmp_path: Path) -> None:
+def _write_matte(path: Path, cover: np.ndarray, alpha: np.ndarray | None = None) -> None:
+    planes = [(name, cover) for name in "RGB"] + ([("A", alpha)] if alpha is not None else [])
+    exr_writer.write(path, planes, data_at=(0, 0), display=(0, 0, WIDTH, HEIGHT), pixel_aspect=1.0)
+
+
+@pytest.mark.parametrize("in_alpha", [False, True])
+def test_a_floor_in_a_matte_is_no_coverage(plate: Plate, tmp_path: Path, in_alpha: bool) -> None:
+    """A floor hides neither the seam's middle line nor a matte in alpha."""
+    cover, floor = np.zeros((HEIGHT, WIDTH), np.float32), np.full((HEIGHT, WIDTH), 1e-5, np.float32)
+    cover[17:24, 12:84] = 1.0
+    _write_matte(tmp_path / "matte.1003.exr", cover)
+    low = np.maximum(cover, floor)
+    _write_matte(tmp_path / "low.1003.exr", floor if in_alpha else low, low if in_alpha else None)
+    for name in ("matte", "low"):
+        mattes = ExternalMattes.open(str(tmp_path / f"{name}.####.exr"), plate)
+        assert _clean(plate, CleanJob(tmp_path / name, None, mattes=mattes))[0].failed == {}
+    places = [plate.path_of(1003), *(tmp_path / name / "clean/plate.1003.png" for name in ("matte", "low"))]
+    before, clean, low_clean = (cv2.imread(str(path), cv2.IMREAD_UNCHANGED) for path in places)
+    assert np.array_equal(clean, low_clean)
+    assert not np.array_equal(clean, before)
+
+
+@pytest.mark.parametrize("code", [0, 255])
+def test_it_is_said_where_nothing_was_painted(plate: Plate, tmp_path: Path, code: int) -> None:
     for frame in (1003, 1004):
-        cv2.imwrite(str(tmp_path / f"matte.{frame}.png"), np.zeros((HEIGHT, WIDTH), np.uint8))
+        cv2.imwrite(str(tmp_path / f"matte.{frame}.png"), np.full((HEIGHT, WIDTH), code, np.uint8))
     mattes = ExternalMattes.open(str(tmp_path / "matte.####.png"), plate)
     painted, events = _clean(plate, CleanJob(tmp_path / "out", None, mattes=mattes))
-    assert painted.done == (1003, 1004)
+    assert painted == PaintedFrames((1003, 1004), {})
     said = [event.facts["message"] for event in events if event.kind == "warning"]
     assert said == ["matte: is empty or covers all, nothing was painted"]
     assert all(NOT_PAINTED not in event.facts for event in events)
+
+
+def test_one_painted_frame_is_enough(plate: Plate, tmp_path: Path) -> None:
+    cover = np.zeros((HEIGHT, WIDTH), np.uint8)
+    cv2.imwrite(str(tmp_path / "matte.1003.png"), cover)
+    cover[17:24, 12:84] = 255
+    cv2.imwrite(str(tmp_path / "matte.1004.png"), cover)
+    mattes = ExternalMattes.open(str(tmp_path / "matte.####.png"), plate)
+    painted, events = _clean(plate, CleanJob(tmp_path / "out", None, mattes=mattes))
+    assert painted == PaintedFrames((1003, 1004), {})
+    assert not [event for event in events if event.kind == "warning"]
 
 
 def test_a_seam_without_strength_is_measured_and_warned_of_by_nobody(plate: Plate, tmp_path: Path) -> None:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import Any
 
+import cv2
+import numpy as np
+import pytest
+
+from rotopaint_ai.seams import skeleton
+from rotopaint_ai.seams.ribbon import WideCurve
 from rotopaint_ai.seams.skeleton import middle_lines, thin_matte
 
 
@@ -47,3 +54,54 @@ def test_thinning_keeps_a_line_of_one_pixel_and_what_it_joins() -> None:
     assert not (thin & ~fat).any()
     assert thin.sum(0).max() == 1
     assert thin.any(0).sum() >= 24
+
+
+def _noise(density: float, side: int) -> np.ndarray:
+    return np.random.default_rng(5).random((side, side)) < density
+
+
+def _lines_one_by_one(hole: np.ndarray) -> list[WideCurve]:
+    """The middle lines of a matte, found without any short cut."""
+    depth = cv2.distanceTransform(np.pad(hole.astype(np.uint8), 1), cv2.DIST_L2, 5)[1:-1, 1:-1]
+    left = {(int(y), int(x)) for y, x in np.argwhere(thin_matte(hole))}
+    curves = []
+    while left:
+        order, before = skeleton._walk(left, skeleton._walk(left, min(left))[0][-1])
+        path = [order[-1]]
+        while (last := before[path[-1]]) is not None:
+            path.append(last)
+        left -= set(path)
+        half = float(np.median([depth[p] for p in path]))
+        if len(path) >= max(skeleton._SHORTEST, skeleton._SLIM * 2 * half):
+            curves.append((skeleton._smooth_line(path), half))
+    return sorted(curves, key=lambda curve: -len(curve[0]))
+
+
+def test_short_cuts_change_no_line() -> None:
+    across = np.stack([np.linspace(10, 110, 200), np.full(200, 30.0)], 1)
+    down = np.stack([np.full(100, 60.0), np.linspace(30, 75, 100)], 1)
+    bent = np.stack([across[:, 0], 40 + 12 * np.sin(across[:, 0] / 20)], 1)
+    strokes = [stroke(bent, 4.0), stroke(across, 3.0) | stroke(down, 3.0), stroke(across[:1] + 20, 9.0)]
+    for hole in (*strokes, *(_noise(density, 60) for density in (0.2, 0.5, 0.8))):
+        found, wanted = middle_lines(hole), _lines_one_by_one(hole)
+        assert [half for _, half in found] == [half for _, half in wanted]
+        assert all(np.array_equal(line, other) for (line, _), (other, _) in zip(found, wanted, strict=True))
+
+
+def test_the_work_on_a_noisy_matte_grows_with_its_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts the pixels that searches look at."""
+    hole, seen, walk = _noise(0.2, 240), [0], skeleton._walk
+
+    def counted_min(pixels: Sequence[Any]) -> Any:
+        seen[0] += len(pixels)
+        return min(pixels)
+
+    def counted_walk(pixels: set[tuple[int, int]], start: tuple[int, int]) -> Any:
+        order, before = walk(pixels, start)
+        seen[0] += len(order)
+        return order, before
+
+    monkeypatch.setattr(skeleton, "min", counted_min, raising=False)
+    monkeypatch.setattr(skeleton, "_walk", counted_walk)
+    assert len(middle_lines(hole)) > 100
+    assert seen[0] < 2 * int(thin_matte(hole).sum())
