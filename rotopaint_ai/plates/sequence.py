@@ -83,9 +83,15 @@ def pad(frame: int, padding: int) -> str:
 def find(source: str | Path) -> Listing:
     """The files of `source`, which is a pattern, a folder, one frame of a sequence, a still or a movie.
 
-    Raises: UsageError where no plate, or more than one, matches.
+    Raises: UsageError where no plate, or more than one, matches, or where the path may not be read.
     """
-    path = Path(source)
+    try:
+        return _find_listing(Path(source))
+    except PermissionError as error:
+        raise UsageError(f"{source}: may not be read; change its permissions, or choose another path") from error
+
+
+def _find_listing(path: Path) -> Listing:
     if path.is_dir():
         return _in_folder(path)
     if path.is_file():

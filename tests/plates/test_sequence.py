@@ -24,6 +24,15 @@ def test_patterns_find_the_same_frames(tmp_path: Path, number: str) -> None:
     assert (listing.name, listing.suffix, listing.missing) == ("plate", ".exr", ())
 
 
+def test_a_path_that_may_not_be_read_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_dir", refuse)
+    with pytest.raises(UsageError, match=r"plate.####.exr: may not be read; change its permissions"):
+        find(tmp_path / "plate.####.exr")
+
+
 def test_one_frame_finds_the_rest_and_names_the_holes(tmp_path: Path) -> None:
     _touch(tmp_path, *(f"sh010_plate_v012.{n:04d}.dpx" for n in (998, 999, 1000, 1003, 10000)))
     listing = find(tmp_path / "sh010_plate_v012.0999.dpx")
