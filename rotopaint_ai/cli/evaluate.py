@@ -108,9 +108,9 @@ def execute(arguments: argparse.Namespace) -> int:
         say(line)
     if arguments.against:
         print(gate.gate_text(compared, (results[0]["pack"], results[1]["pack"])))
-    if arguments.against and results[0]["learned_frames"]:
-        learned = f"{results[0]['pack']} cannot pass on frames that it was trained on: {_shown_frames(results[0])}"
-        say(f"gate: {learned}")
+        if results[0]["learned_frames"]:
+            learned = f"{results[0]['pack']} cannot pass on frames that it was trained on: {_shown_frames(results[0])}"
+            say(f"gate: {learned}")
     _write_results(arguments, found[0], compared, results)
     if not arguments.against:
         return OK

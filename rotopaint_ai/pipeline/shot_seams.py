@@ -251,8 +251,7 @@ def _solve_seams(
     try:
         shot = _observe_holds(holds, specs, plan.pack.sheet)
         solve = partial(solve_new_head, shot, build_of(specs, plan.pack.sheet, shot))
-        solved, curves, placed = _place_on_head(plan, holds, specs, solve, progress)
-        deviations = [dict(zip(curves[0], each)) for each in solved.deviations_px().tolist()]
+        deviations, curves, placed = _place_on_head(plan, holds, specs, solve, progress)
     except np.linalg.LinAlgError:
         where = summarise([hold.record.frame for hold in holds])
         text = f"seams at {where}: no head fits all frames, so that each keeps its own; look them over"
@@ -277,8 +276,7 @@ def _on_known_head(
     try:
         shot = _observe_holds(holds, known.specs, plan.pack.sheet, is_rigid=True)
         solve = partial(solve_cameras, shot, known.points, known.motion_L)
-        solved, curves, placed = _place_on_head(plan, holds, known.specs, solve, progress, is_known=True)
-        deviations = [dict(zip(curves[0], each)) for each in solved.deviations_px().tolist()]
+        deviations, curves, placed = _place_on_head(plan, holds, known.specs, solve, progress, is_known=True)
     except np.linalg.LinAlgError:
         return None
     if not _is_of(holds, curves, abs(shot.heads.factor_H)):
@@ -297,11 +295,11 @@ def _place_on_head(
     progress: Steps,
     *,
     is_known: bool = False,
-) -> tuple[SolvedHead, list[dict[str, Complex]], list[dict[str, PlacedSeam]]]:
-    """The head that `solve` finds with the pictures, and each hold's seams as it projects them and as the picture shows
-    them nearby.
+) -> tuple[list[dict[str, float]], list[dict[str, Complex]], list[dict[str, PlacedSeam]]]:
+    """Each hold's seams on the head that `solve` finds with the pictures: their standard deviations in pixels, as the
+    head projects them, and as the picture shows them nearby.
 
-    `is_known`: the pack knows where the head's seams end.
+    `is_known`: the pack knows where the head's seams end. Raises LinAlgError if no head fits.
     """
     assert plan.models.find_seams is not None
     names = [spec.name for spec in specs]
@@ -309,11 +307,12 @@ def _place_on_head(
         try:
             look = lambda hold: look_at(plan, holds[hold].record)  # noqa: E731
             found = solve(look, plan.models.find_seams, pool, progress.over)
+            deviations = [dict(zip(names, each)) for each in found.deviations_px().tolist()]
             curves = [dict(zip(names, each)) for each in zip(*found.head.splines())]
             if not is_known:
                 read = list(progress.over(pool.map(partial(_read_ends, plan), holds, curves)))
                 curves = with_agreed_ends(found.head, names, found.facts.build, curves, read)
-            return found, curves, list(progress.over(pool.map(partial(_place_near_head, plan), holds, curves)))
+            return deviations, curves, list(progress.over(pool.map(partial(_place_near_head, plan), holds, curves)))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
