@@ -54,6 +54,12 @@ def _arguments() -> argparse.Namespace:
     seams.add_argument("--seed", type=int, default=30000)
     seams.add_argument("--poses", type=int, default=2)
     seams.add_argument("--looks", type=int, default=4)
+    for verb in (dataset, shot, seams):
+        verb.add_argument(
+            "--sculpted",
+            action="store_true",
+            help="carve faces more deeply: lids with rims, noses from between the eyes",
+        )
     plates = verbs.add_parser("plates", help="whole plates with several faces or none, to train the face detector")
     plates.add_argument("folder", type=Path)
     plates.add_argument("--count", type=int, default=1300)
@@ -75,6 +81,7 @@ def _dataset(options: argparse.Namespace, tell: StageProgress) -> str:
         size=options.size,
         looks=options.looks,
         fronts=options.fronts,
+        sculpted=options.sculpted,
     )
     count = make_dataset(options.folder, order, progress=partial(tell, "characters"))
     return f"{count} samples"
@@ -95,6 +102,7 @@ def _make_shot(options: argparse.Namespace, tell: StageProgress) -> str:
         take=options.take,
         rig=options.rig,
         pan_px=options.pan,
+        sculpted=options.sculpted,
     )
     write_shot(options.folder, shot, suffix=options.suffix, progress=partial(tell, "frames"))
     return n_frames(options.frames)
@@ -106,7 +114,13 @@ def _make_seams(options: argparse.Namespace, tell: StageProgress) -> str:
     for k in range(options.characters):
         tell("characters", k, options.characters)
         if not (options.folder / f"{options.seed + k:06d}_{options.looks - 1}" / "truth.roto.json").exists():
-            write_looks(options.folder, options.seed + k, poses=options.poses, looks=options.looks)
+            write_looks(
+                options.folder,
+                options.seed + k,
+                poses=options.poses,
+                looks=options.looks,
+                sculpted=options.sculpted,
+            )
     return f"{options.characters * options.looks} shots"
 
 

@@ -97,8 +97,23 @@ class FaceSurface:
             hit = np.where(inside > 0, along + np.sqrt(np.maximum(inside, 1e-9)), 0.0)
             gap = (hit - r) / 0.03
             r = np.where(gap > 12, hit, r + 0.03 * np.log1p(np.exp(np.clip(gap, -40, 12))))
+        r = self._lids(d, r)
         p = d * r[..., None]
         return self._pull(p, a, e)
+
+    def _lids(self, d: Array, r: Array) -> Array:
+        """Radii (…) along directions (…, 3) with the rings round both eyes and the bags below them."""
+        carved = self.build.sculpture
+        for side, ball in enumerate(self.eyeballs):
+            if not (carved.lid_rings or carved.pouch):
+                break
+            middle, reach = ball.centre / np.linalg.norm(ball.centre), self._eye_reach(side)
+            away = np.arccos(np.clip(d @ middle, -1.0, 1.0)) / reach
+            for radius, width, height in carved.lid_rings:
+                r = r + height * np.exp(-0.5 * ((away - radius) / width) ** 2)
+            below = np.clip((middle[1] - d[..., 1]) / (1.3 * reach), 0.0, 1.0)
+            r = r + carved.pouch * below**2 * np.exp(-0.5 * ((away - 1.3) / 0.25) ** 2)
+        return r
 
     def _lips(self, a: Array, e: Array, r: Array) -> Array:
         b = self.build
@@ -128,7 +143,7 @@ class FaceSurface:
         p[..., 1] -= drop * 0.75
         p[..., 2] -= drop * 0.15
         top, tip = b.nose_e + b.nose_bridge, b.nose_e
-        rise = _smoothstep(top, tip, e) ** 1.35
+        rise = _smoothstep(top, tip, e) ** b.sculpture.nose_swell
         under = _smoothstep(tip - 0.13, tip - 0.01, e)
         profile = np.where(e > tip, rise, under)
         wide = (
@@ -136,7 +151,7 @@ class FaceSurface:
             * (0.55 + 0.45 * _smoothstep(top, tip, e))
             * (1.0 + 0.35 * np.where(e < tip, 1, 0) * (1 - under))
         )
-        nose = profile * np.exp(-0.5 * np.abs(a / wide) ** 2.3)
+        nose = profile * np.exp(-0.5 * np.abs(a / wide) ** b.sculpture.nose_wall)
         ball = b.nose_ball * _bump(a, e, (0, tip + 0.01), (b.nose_width * 0.9, 0.075))
         wing = 0.035 * (
             _bump(a, e, (-b.nose_width * 1.25, tip - 0.02), (0.06, 0.05))
@@ -245,6 +260,8 @@ class FaceSurface:
         w = b.seam_wiggle
         dip = b.eye_e - b.seam_dip
         nose = b.eye_e + b.seam_rise
+        if b.sculpture.crest:
+            return _through(self._level_bridge(dip, nose), t)
         knots = np.array(
             [
                 [-self._side_a(0), b.seam_side_e + w[0]],
@@ -261,6 +278,27 @@ class FaceSurface:
             ]
         )
         return _through(knots, t)
+
+    def _level_bridge(self, dip: float, nose: float) -> Array:
+        """Knots (K, 2) of a bridge seam that goes level over the nose, from the right side to the left."""
+        b, carved = self.build, self.build.sculpture
+        crest = carved.crest * b.seam_dip_a
+        foot = crest + carved.shoulder[0] * (b.seam_dip_a - crest)
+        out = np.array([0.3, 0.65])[:, None] * (b.seam_side_a - b.seam_dip_a, b.seam_side_e - dip)
+        beyond = (b.seam_dip_a, dip) + out
+        inner = [
+            (0.55 * crest, nose - 0.6 * carved.crest_sag),
+            (crest, nose),
+            (foot, dip + carved.shoulder[1] * (nose - dip)),
+            (b.seam_dip_a, dip),
+            *beyond,
+        ]
+        sides = []
+        for side, sign in enumerate((-1.0, 1.0)):
+            half = np.array([*inner, (self._side_a(side), b.seam_side_e + b.seam_wiggle[0])])
+            half[2:6, 1] += 0.5 * (np.array(carved.waves[:4]) + carved.waves[4 * side : 4 * side + 4])
+            sides.append(half * (sign, 1.0))
+        return np.concatenate([sides[0][::-1], [(0.0, nose - carved.crest_sag)], sides[1]])
 
     def _side_a(self, side: int) -> float:
         b = self.build

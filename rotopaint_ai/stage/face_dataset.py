@@ -48,6 +48,7 @@ class FaceDatasetOptions:
     more). `size`: side of a stored crop in pixels. `looks`: number of additional pictures of each frame with other
     looks of its seam; a share `_FOLDED` of them has folds in the face. `fronts`: pictures with objects in front of the
     face, each with `.front.png` and `.skin.png`, the coverage by what stands in front and by skin; no folds.
+    `sculpted`: faces are carved more deeply, and the lens blurs what lies out of its focus.
     """
 
     characters: int
@@ -58,6 +59,7 @@ class FaceDatasetOptions:
     size: int = SIZE
     looks: int = 0
     fronts: bool = False
+    sculpted: bool = False
 
 
 def to_srgb(linear: F32, *, contrast: float = 1.0) -> npt.NDArray[np.uint8]:
@@ -67,9 +69,9 @@ def to_srgb(linear: F32, *, contrast: float = 1.0) -> npt.NDArray[np.uint8]:
 
 def sample_pictures(seed: int, pose: int, order: FaceDatasetOptions) -> Iterator[tuple[StageFrame, Studio]]:
     """One frame of a character with its own pose, light and framing, then versions with other looks of its seam."""
-    build, size = draw_build(seed), order.size
+    build, size = draw_build(seed, sculpted=order.sculpted), order.size
     rng = np.random.default_rng([seed, pose, 1])
-    studio = draw_studio(seed * 1000 + pose)
+    studio = draw_studio(seed * 1000 + pose, sculpted=order.sculpted)
     shift_px = [size / SIZE * float(rng.normal(0, 8)) for _ in range(2)]
     camera = Camera(
         size, size, size * rng.uniform(0.27, 0.34), (size / 2 + shift_px[0], size / 2 + shift_px[1]), studio.distance
@@ -162,12 +164,12 @@ def _check_order(folder: Path, order: FaceDatasetOptions) -> None:
 
 def _option(name: str, value: float) -> str:
     """An option of the command line, or that it is not there."""
-    return f"{'' if value else 'no '}--{name}" if name == "fronts" else f"--{name} {value:g}"
+    return f"{'' if value else 'no '}--{name}" if name in ("fronts", "sculpted") else f"--{name} {value:g}"
 
 
 def _manner(order: FaceDatasetOptions) -> dict[str, float]:
     """The options that all pictures of a data set share."""
-    return {"reach": order.reach, "size": order.size, "looks": order.looks, "fronts": order.fronts}
+    return {name: getattr(order, name) for name in ("reach", "size", "looks", "fronts", "sculpted")}
 
 
 def _read_kept(path: Path) -> dict[str, Any]:

@@ -81,13 +81,14 @@ def draw_style(seed: int) -> SeamStyle:
 class SeamOffset:
     """The position of N pixels relative to the nearest seam.
 
-    Unit vector from the seam (N, 3), distance, position along the seam 0..1, and bank.
+    Unit vector from the seam (N, 3), distance, position along the seam 0..1, bank, and how strong that seam is, 0..1.
     """
 
     away: F32
     distance: F32
     along: F32
     bank: npt.NDArray[np.intp]
+    strength: F32
 
 
 def carve_gap(s: Surfaces, sel: npt.NDArray[np.intp], at: SeamOffset, look: SeamStyle, key: Array) -> F32:
@@ -96,6 +97,7 @@ def carve_gap(s: Surfaces, sel: npt.NDArray[np.intp], at: SeamOffset, look: Seam
     Returns: coverage (N,) of gap and bevels; halo, shadow and step extend beyond them.
     """
     width, strong = _width_and_strength(look, at.along)
+    strong *= at.strength
     gap = 0.5 * look.gap * width
     bevel = np.array(look.bevel, np.float32)[at.bank] * np.sqrt(width)
     inside = strong * np.clip((gap - at.distance) / (look.edge * gap) + 0.5, 0, 1)

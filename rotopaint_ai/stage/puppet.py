@@ -7,7 +7,7 @@ the character's own left, which is the right of the picture) and `e` (elevation,
 from __future__ import annotations
 
 import colorsys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,28 @@ Hair = Literal["tufts", "strands", "cap", "none"]
 Hat = Literal["none", "witch", "bowler", "beanie"]
 
 NECK = np.array([0.0, -0.55, -0.1])  # the head rotates about this point of head space
+
+
+@dataclass(frozen=True, slots=True)
+class Sculpture:
+    """How deeply a face is carved, beyond what every puppet has; the default adds nothing.
+
+    lid_rings: rings round each eye, as radius and width in reaches of the eye, and height (a groove below 0). pouch:
+    height of the bags below the eyes. nose_wall, nose_swell: exponents of the nose's profile across and along. crest:
+    half width of the seam's level part over the nose, as a share of its dip's distance (0: a peak); crest_sag: how far
+    that part sags in the middle. shoulder: where the seam reaches its dip's level, as a share of the way from crest to
+    dip, and the height left there. waves: of the seam beyond its dip. side_strength: of the side seams' damage.
+    """
+
+    lid_rings: tuple[tuple[float, float, float], ...] = ()
+    pouch: float = 0.0
+    nose_wall: float = 2.3
+    nose_swell: float = 1.35
+    crest: float = 0.0
+    crest_sag: float = 0.0
+    shoulder: tuple[float, float] = (0.5, 0.2)
+    waves: tuple[float, ...] = ()
+    side_strength: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +117,7 @@ class PuppetBuild:
     ear: float
     ear_point: float
     asymmetry: tuple[float, ...] = field(default=())
+    sculpture: Sculpture = field(default=Sculpture())
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +197,8 @@ def _random_seams(rng: np.random.Generator, eye_a: float, eye_e: float, eye_reac
     }
 
 
-def draw_build(seed: int) -> PuppetBuild:
-    """A character from a seed; every proportion, colour and seam is random."""
+def draw_build(seed: int, *, sculpted: bool = False) -> PuppetBuild:
+    """A character from a seed; every proportion, colour and seam is random. `sculpted`: as of `_sculpt`."""
     rng = np.random.default_rng([seed, 0x9E3779B9])
     u = rng.uniform
     width, height, depth = u(0.72, 1.02), u(0.92, 1.15), u(0.8, 1.0)
@@ -191,7 +214,7 @@ def draw_build(seed: int) -> PuppetBuild:
         _hsv(rng, (0.0, 0.12), (0.2, 0.7), (0.04, 0.35)) if brow_kind < 0.8 else _hsv(rng, (0, 1), (0, 0.8), (0.1, 0.9))
     )
     hair_colour = brow if rng.random() < 0.6 else _hsv(rng, (0, 1), (0, 0.85), (0.05, 0.9))
-    return PuppetBuild(
+    build = PuppetBuild(
         seed=seed,
         width=width,
         height=height,
@@ -250,6 +273,37 @@ def draw_build(seed: int) -> PuppetBuild:
         ear=u(0.0, 0.32),
         ear_point=u(0.0, 1.0) if rng.random() < 0.35 else 0.0,
         asymmetry=tuple(rng.normal(0.0, 1.0, 12).tolist()),
+    )
+    return _sculpt(build) if sculpted else build
+
+
+def _sculpt(build: PuppetBuild) -> PuppetBuild:
+    """The character with a face that is carved more deeply: a nose that begins between the eyes, lids with rims, bags
+    below the eyes, and a seam that goes level over the nose and steeply down its sides."""
+    rng = np.random.default_rng([build.seed, 0x5C01])
+    u = rng.uniform
+    rings = [
+        (u(0.95, 1.6), u(0.03, 0.14), u(-0.025, 0.03)) for _ in range(int(rng.integers(1, 5)) * (rng.random() < 0.85))
+    ]
+    top = build.eye_e + u(-0.1, 0.32)
+    return replace(
+        build,
+        nose_bridge=max(top - build.nose_e, 0.15),
+        nose_length=float(np.exp(u(np.log(0.12), np.log(0.85)))),
+        nose_width=u(0.09, 0.24),
+        seam_rise=u(-0.3, 0.12),
+        seam_dip=build.seam_dip + u(-0.02, 0.1),
+        sculpture=Sculpture(
+            lid_rings=tuple(rings),
+            pouch=u(-0.015, 0.06) * (rng.random() < 0.6),
+            nose_wall=u(1.8, 5.0),
+            nose_swell=u(0.5, 1.4),
+            crest=u(0.06, 0.55) * (rng.random() < 0.85),
+            crest_sag=rng.normal(0.0, 0.02),
+            shoulder=(u(0.2, 0.9), u(0.0, 0.35)),
+            waves=tuple(rng.normal(0.0, 0.02, 8).tolist()),
+            side_strength=u(0.15, 1.0) if rng.random() < 0.6 else 1.0,
+        ),
     )
 
 

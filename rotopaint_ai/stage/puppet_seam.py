@@ -16,13 +16,15 @@ from rotopaint_ai.stage.shading import Surfaces
 F32 = npt.NDArray[Any]  # float32
 Array = npt.NDArray[Any]
 
+_N_BRIDGE = 140  # points of the bridge; sides have half as many
+
 
 def seam_lines(face: FaceSurface, rotation: Array, shift: Array) -> tuple[Array, Array, Array, Array]:
     """World segments of all seams: starts and ends (K, 3), the share of the depth at each, and its position.
 
     The position (K,) runs from 0 to 1 along each seam.
     """
-    t = np.linspace(0, 1, 140)
+    t = np.linspace(0, 1, _N_BRIDGE)
     lines = [face.bridge_seam(t), face.side_seam(0, t[::2]), face.side_seam(1, t[::2])]
     starts, ends, fade, along = [], [], [], []
     for k, places in enumerate(lines):
@@ -30,7 +32,8 @@ def seam_lines(face: FaceSurface, rotation: Array, shift: Array) -> tuple[Array,
         starts.append(points[:-1])
         ends.append(points[1:])
         s = np.linspace(0, 1, len(points) - 1)
-        fade.append(np.ones_like(s) if k == 0 else np.clip(np.minimum(s, 1 - s) / 0.08, 0.25, 1))
+        sides = face.build.sculpture.side_strength
+        fade.append(np.ones_like(s) if k == 0 else sides * np.clip(np.minimum(s, 1 - s) / 0.08, 0.25, 1))
         along.append(s)
     return np.concatenate(starts), np.concatenate(ends), np.concatenate(fade), np.concatenate(along)
 
@@ -59,7 +62,9 @@ def beside_seams(position: F32, face: FaceSurface, rotation: Array, shift: Array
     offset, distance, which = _nearest(np.ascontiguousarray(position), starts, ends)
     away = offset / np.maximum(distance, 1e-6)[:, None]
     below = (offset @ rotation[:, 1] < 0).astype(np.intp)
-    return SeamOffset(away, distance, along[which].astype(np.float32), below)
+    n_bridge = _N_BRIDGE - 1  # the bridge's segments come first
+    strength = np.where(which < n_bridge, 1.0, face.build.sculpture.side_strength).astype(np.float32)
+    return SeamOffset(away, distance, along[which].astype(np.float32), below, strength)
 
 
 def carve_seam(

@@ -30,7 +30,8 @@ class StageShot:
     """The settings of a shot: character and studio by seed, size of the picture, frames, frames per pose.
 
     Each `take` has different motion of the same character in the same studio. rig: one of `rigs.KINDS`; the puppet then
-    has no seam, so that clean frames differ only by the rig. pan_px: pan of the camera over the shot.
+    has no seam, so that clean frames differ only by the rig. pan_px: pan of the camera over the shot. sculpted: a face
+    that is carved more deeply, as in `puppet.draw_build`.
     """
 
     seed: int
@@ -44,6 +45,7 @@ class StageShot:
     take: int = 1
     rig: str | None = None
     pan_px: float = 0.0
+    sculpted: bool = False
 
 
 def poses(shot: StageShot) -> Iterator[tuple[int, int, Pose]]:
@@ -88,8 +90,8 @@ def film(
     shot: StageShot, *, build: PuppetBuild | None = None, studio: Studio | None = None, clean: bool = True
 ) -> Iterator[tuple[int, StageFrame]]:
     """Render a shot frame by frame; held frames repeat the exposure with different grain."""
-    build = build or draw_build(shot.seed)
-    studio = studio or draw_studio(shot.seed)
+    build = build or draw_build(shot.seed, sculpted=shot.sculpted)
+    studio = studio or draw_studio(shot.seed, sculpted=shot.sculpted)
     camera = Camera(shot.width, shot.height, shot.face_px, (shot.width * 0.5, shot.height * 0.5), studio.distance)
     texture = int(np.clip(shot.face_px * 14, 768, 4096))
     reach = math.ceil(abs(shot.pan_px) / 2)
@@ -153,19 +155,21 @@ def write_shot(
     _write_shot_files(folder, shot, film(shot, clean=clean), suffix, compression, clean, progress)
 
 
-def film_looks(seed: int, *, poses: int, looks: int, size: int = 448) -> Iterator[tuple[StageShot, int, StageFrame]]:
+def film_looks(
+    seed: int, *, poses: int, looks: int, size: int = 448, sculpted: bool = False
+) -> Iterator[tuple[StageShot, int, StageFrame]]:
     """Render one character in several poses, each with the same looks of its seam: shot, frame, picture.
 
     The shots differ only in the seam. Every pose has its own light, size and folds. Every second pose is hard to paint:
     glossy freckled skin, a strong rim light, usually an object in front.
     """
     rng = np.random.default_rng([seed, 0x100C5])
-    build = draw_build(seed)
+    build = draw_build(seed, sculpted=sculpted)
     drawn = [draw_style(seed * 1000 + k) for k in range(looks)]
     for k in range(poses):
         scale = float(np.exp(rng.uniform(np.log(95), np.log(200))))
         centre = (size / 2 + float(rng.normal(0, 20)), size * 0.5 + float(rng.normal(0, 20)))
-        studio = draw_studio(seed * 1000 + k)
+        studio = draw_studio(seed * 1000 + k, sculpted=sculpted)
         studio = replace(studio, focus_blur=studio.focus_blur * 0.5, grain=studio.grain * float(rng.uniform(0, 1)))
         camera = Camera(size, size, scale, centre, studio.distance)
         hard = np.random.default_rng([seed, k, 0x4A4D])
@@ -197,11 +201,11 @@ def _harden_character(build: PuppetBuild, studio: Studio, rng: np.random.Generat
     return glossy, replace(studio, rim=rim)
 
 
-def write_looks(folder: Path, seed: int, *, poses: int, looks: int) -> None:
+def write_looks(folder: Path, seed: int, *, poses: int, looks: int, sculpted: bool = False) -> None:
     """Write the frames of `film_looks` to `folder`/<seed>_<look>: half EXR plate, clean; seam PNG; truth.roto.json."""
     kept: dict[int, tuple[StageShot, dict[int, StageFrame]]] = {}
     empty = np.zeros((0, 0, 3), np.float32)
-    for shot, frame, picture in film_looks(seed, poses=poses, looks=looks):
+    for shot, frame, picture in film_looks(seed, poses=poses, looks=looks, sculpted=sculpted):
         place = folder / f"{seed:06d}_{shot.seed % 1000}"
         place.mkdir(parents=True, exist_ok=True)
         write_linear_picture(place / f"plate.{frame:04d}.exr", picture.plate)

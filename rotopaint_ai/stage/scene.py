@@ -24,7 +24,7 @@ from rotopaint_ai.stage.mesh import Mesh
 from rotopaint_ai.stage.puppet import Pose, PuppetBuild, place
 from rotopaint_ai.stage.puppet_seam import beside_seams, carve_seam, near_seams
 from rotopaint_ai.stage.shading import Surfaces, contact, shade
-from rotopaint_ai.stage.studio import Studio, backdrop, develop
+from rotopaint_ai.stage.studio import Studio, backdrop, blur_by_depth, develop
 from rotopaint_ai.stage.view import Camera, CameraView, SurfacePixels, camera_at, gather_texels, key_light, lookup
 
 F32 = npt.NDArray[Any]  # float32
@@ -135,7 +135,7 @@ def render(
     width_px = (build.seam_gap + 2 * build.seam_bevel) * camera.scale
     landmarks, shapes = _true_shapes(seen.face, camera, seen.view, width_px)
     true = seen.develop(seen.surfaces, grain_seed) if clean else plate
-    return StageFrame(plate, true, seen.coverage(coverage), landmarks, shapes)
+    return StageFrame(plate, true, seen.through_lens(seen.coverage(coverage)), landmarks, shapes)
 
 
 def render_rigged(
@@ -209,7 +209,8 @@ def render_looks(
     for look in looks:
         carved, coverage = _carve_look(seen, look)
         landmarks, shapes = _true_shapes(face, camera, seen.view, 2 * look.reach * camera.scale)
-        yield StageFrame(seen.develop(carved, grain_seed), clean, seen.coverage(coverage), landmarks, shapes)
+        cover = seen.through_lens(seen.coverage(coverage))
+        yield StageFrame(seen.develop(carved, grain_seed), clean, cover, landmarks, shapes)
 
 
 def render_fronts(
@@ -325,6 +326,7 @@ class _VisibleCharacter:
     def expose(self, fore: F32, alpha: F32, grain_seed: int) -> F32:
         """The picture (H, W, 3) of premultiplied light over the backdrop."""
         camera, studio = self.camera, self.studio
+        fore, alpha = self.through_lens(fore), self.through_lens(alpha)
         reach = camera.pan_reach
         behind = backdrop(studio, camera.height, camera.width + 2 * reach, pixels_per_unit=camera.scale)
         if reach:
@@ -332,6 +334,15 @@ class _VisibleCharacter:
             behind = cv2.warpAffine(behind, shift, (camera.width, camera.height), flags=cv2.INTER_LINEAR)
         rng = np.random.default_rng([studio.seed, grain_seed, 9])
         return develop(fore + behind * (1 - alpha)[..., None], studio, rng, pixel_scale=max(1.0, camera.scale / 100))
+
+    def through_lens(self, layer: F32) -> F32:
+        """A layer (H, W) or (H, W, C), blurred by a lens that is focused on the front of the head without its nose."""
+        if not self.studio.depth_blur:
+            return layer
+        covered = self.where.astype(np.float32)
+        depth = self._small(np.where(self.where, self.view.depth, 0.0)) / np.maximum(self._small(covered), 1e-3)
+        away = np.abs(self.camera.distance - self.face.build.depth - depth) * (self._small(covered) > 0)
+        return blur_by_depth(layer, (self.studio.depth_blur * self.camera.scale * away).astype(np.float32))
 
     def cut_out(self, surfaces: Surfaces) -> tuple[F32, F32]:
         """The lit puppet alone, premultiplied linear light (H, W, 3), and its coverage (H, W)."""

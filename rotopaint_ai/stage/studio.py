@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ F32 = npt.NDArray[Any]  # float32
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
 
+_BLURS = (0.7, 1.5, 3.0, 6.0)  # pixels
+
 
 @dataclass(frozen=True, slots=True)
 class Light:
@@ -27,7 +30,10 @@ class Light:
 
 @dataclass(frozen=True, slots=True)
 class Studio:
-    """Light, lens and film of a shot."""
+    """Light, lens and film of a shot.
+
+    depth_blur: blur of what lies a head unit before or behind the face's front, as a share of a head unit.
+    """
 
     seed: int
     key: Light
@@ -42,6 +48,7 @@ class Studio:
     backdrop_blur: float
     glow: float
     distance: float
+    depth_blur: float = 0.0
 
 
 def _tint(rng: Rng, strength: float) -> Array:
@@ -53,8 +60,8 @@ def _towards(azimuth: float, elevation: float) -> Array:
     return np.array([np.sin(azimuth) * np.cos(elevation), np.sin(elevation), np.cos(azimuth) * np.cos(elevation)])
 
 
-def draw_studio(seed: int) -> Studio:
-    """Light, lens and film from a seed."""
+def draw_studio(seed: int, *, sculpted: bool = False) -> Studio:
+    """Light, lens and film from a seed. `sculpted`: for a face of that kind, with a lens that has a focus."""
     rng = np.random.default_rng([seed, 3])
     side = rng.choice([-1, 1])
     key = Light(
@@ -76,6 +83,7 @@ def draw_studio(seed: int) -> Studio:
         backdrop_blur=rng.uniform(0.5, 7.0),
         glow=rng.uniform(0, 0.12),
         distance=rng.uniform(6.5, 13.0),
+        depth_blur=max(0.0, rng.normal(0.005, 0.015)) if sculpted else 0.0,
     )
 
 
@@ -126,6 +134,18 @@ def _trunk(image: F32, rng: Rng, palette: Array, unit: float) -> None:
     cv2.polylines(
         image, [points], False, (palette[rng.integers(5)] * rng.uniform(0.2, 0.9)).tolist(), thick, cv2.LINE_AA
     )
+
+
+def blur_by_depth(image: F32, sigma: F32) -> F32:
+    """A picture (H, W) or (H, W, C), blurred at each pixel by a Gaussian of about `sigma` (H, W) pixels.
+
+    Mixes pictures that are blurred as a whole; the blur is at most that of the last of _BLURS."""
+    out, sharp = image.copy(), image
+    for low, high in itertools.pairwise((0.0, *_BLURS)):
+        soft = cv2.GaussianBlur(image, (0, 0), high)
+        share = np.clip((sigma - low) / (high - low), 0.0, 1.0).reshape(*sigma.shape, *[1] * (image.ndim - 2))
+        out, sharp = np.where(sigma.reshape(share.shape) > low, sharp + share * (soft - sharp), out), soft
+    return np.asarray(out, np.float32)
 
 
 def develop(linear: F32, studio: Studio, rng: Rng, *, pixel_scale: float = 1.0) -> F32:
