@@ -33,8 +33,8 @@ class Faces(NamedTuple):
     """A data set of faces.
 
     Its fields are the number of characters, the seed, the factor by which heads turn further than in a talking shot,
-    the side of a crop in pixels, the number of additional pictures of each with other seams, and whether objects stand
-    in front of the faces."""
+    the side of a crop in pixels, the number of additional pictures of each with other seams, whether objects stand
+    in front of the faces, and whether these are sculpted."""
 
     characters: int
     seed: int
@@ -42,6 +42,7 @@ class Faces(NamedTuple):
     size: int = 320
     looks: int = 0
     fronts: bool = False
+    sculpted: bool = False
 
 
 class Looks(NamedTuple):
@@ -54,10 +55,10 @@ class Looks(NamedTuple):
 
 
 class Training(NamedTuple):
-    """A training of the landmark network that continues the previous one, on a number of the data sets."""
+    """A training of the landmark network that continues the previous one, on the data sets of these seeds."""
 
     steps: int
-    data: int
+    data: tuple[int, ...]
     settings: tuple[str, ...] = ()
 
 
@@ -71,7 +72,17 @@ FACES = (
 )
 _FIRST = ("optimiser=adamw", "learning_rate=0.003")
 _NEXT = ("optimiser=adamw", "learning_rate=0.002", "small_share=0.4")
-LANDMARKS = (Training(6195, 1, _FIRST), Training(7200, 4, _NEXT), Training(6197, 6, (*_NEXT, "prior=true")))
+SCULPTED_FACES = (
+    Faces(400, 303000, 1.4, sculpted=True),
+    Faces(62, 301000, 1.3, size=512, looks=2, sculpted=True),
+    Faces(64, 302000, 1.3, size=512, looks=2, sculpted=True),
+)
+LANDMARKS = (
+    Training(6195, (10000,), _FIRST),
+    Training(7200, (10000, 40000, 41000, 42000), _NEXT),
+    Training(6197, (10000, 40000, 41000, 42000, 43000, 44000), _NEXT),
+    Training(2600, (42000, 303000, 301000, 302000), (*_NEXT, "learning_rate=0.0015", "prior=true")),
+)
 SEAM_FACES = Faces(130, 160000, 1.3, size=512, looks=2)
 SEAM_STEPS = 4500
 FEATURE_FACES = tuple(
@@ -103,12 +114,12 @@ class Step(NamedTuple):
 
 def all_steps(out: Path, share: float = 1.0, changes: Sequence[str] = (), workers: int = 1) -> Iterator[Step]:
     """All steps in order; `workers` processes render."""
-    sets = {out / "faces" / str(faces.seed): faces for faces in FACES}
-    yield from (_face_step(folder, faces, share, workers) for folder, faces in sets.items())
+    sets = {faces.seed: out / "faces" / str(faces.seed) for faces in (*FACES, *SCULPTED_FACES)}
+    yield from (_face_step(sets[faces.seed], faces, share, workers) for faces in (*FACES, *SCULPTED_FACES))
     init = "none"
     for at, training in enumerate(LANDMARKS, 1):
         pack = out / (NAME if at == len(LANDMARKS) else f"{NAME}{at}")
-        used = list(sets)[: training.data]
+        used = [sets[seed] for seed in training.data]
         words = {"recipe": "shipped", "init": init, "name": NAME, "licence": "Apache-2.0"}
         yield _train(used, pack, words, training.steps, share, (*training.settings, *changes), pack / CARD)
         init = str(pack)
@@ -118,7 +129,7 @@ def all_steps(out: Path, share: float = 1.0, changes: Sequence[str] = (), worker
     plates = out / "plates"
     size = {"count": _part(PLATES, share), "seed": PLATES_SEED, "workers": workers}
     yield Step((*STAGE, "plates", str(plates), *_options(size)))
-    used, words = [plates, next(iter(sets))], {"recipe": "detector", "init": init}
+    used, words = [plates, sets[FACES[0].seed]], {"recipe": "detector", "init": init}
     yield _train(used, pack, words, DETECTOR_STEPS, share, (), pack / DETECTOR)
     fronts = out / "faces" / str(FRONT_FACES.seed)
     yield _face_step(fronts, FRONT_FACES, share, workers)
@@ -128,7 +139,7 @@ def all_steps(out: Path, share: float = 1.0, changes: Sequence[str] = (), worker
 
 def _face_step(folder: Path, faces: Faces, share: float, workers: int) -> Step:
     size = {**faces._asdict(), "characters": _part(faces.characters, share), "workers": workers}
-    flags = ["--fronts"] if size.pop("fronts") else []
+    flags = [f"--{name}" for name in ("fronts", "sculpted") if size.pop(name)]
     return Step((*STAGE, "dataset", str(folder), *_options(size), *flags), folder / "samples.jsonl")
 
 

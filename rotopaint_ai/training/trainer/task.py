@@ -8,6 +8,7 @@ A new network is one module that subclasses `PartTask`, and one row of `NETWORKS
 from __future__ import annotations
 
 import contextlib
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -163,6 +164,20 @@ class PartTask(Task[Net, Batch]):
     def export(self, net: Net, path: Path) -> float:
         """Write the ONNX file; returns its largest difference from the network. Raises TrainingError where that is too
         large."""
+
+
+def weights_of(net: nn.Module) -> list[Tensor]:
+    """A copy of a network's weights and of its norms' statistics."""
+    return [weight.clone() for weight in net.state_dict().values()]
+
+
+def with_kept_weights(net: Net, before: Sequence[Tensor], kept: float) -> Net:
+    """A copy of a network with a share `kept` of the weights that it had before."""
+    made = copy.deepcopy(net)
+    for weight, old in zip(made.state_dict().values(), before, strict=True):
+        if weight.is_floating_point():
+            weight.lerp_(old.to(weight.device), kept)
+    return made
 
 
 @dataclass(frozen=True, slots=True)

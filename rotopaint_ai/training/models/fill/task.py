@@ -12,7 +12,6 @@ N batch, T rows across the seam, S columns along it, C colours.
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -34,7 +33,17 @@ from rotopaint_ai.training.models.backbone import ConvNorm
 from rotopaint_ai.training.models.fill.strips import STRIP, STRIPS_VERSION, StripLooks, cut_strips, load_strips
 from rotopaint_ai.training.trainer.config import TrainConfig, check_ranges
 from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weights, read_graph
-from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, PartTask, TrainSources, to_tensor
+from rotopaint_ai.training.trainer.task import (
+    NETWORKS,
+    Losses,
+    Moment,
+    Network,
+    PartTask,
+    TrainSources,
+    to_tensor,
+    weights_of,
+    with_kept_weights,
+)
 
 WIDTHS = (16, 32, 56)
 _JOINED = 3.0  # initial logit of the joined face
@@ -164,7 +173,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
 
     def __init__(self, config: FillConfig, net: FillNet, train: Array, held_out: Array) -> None:
         self.config, self.net, self.samples, self.held_out = config, net, train, held_out
-        self._first = [weight.detach().clone() for weight in net.parameters()]
+        self._first = weights_of(net)
 
     @classmethod
     def prepare(cls, config: FillConfig, sources: TrainSources) -> FillTask:
@@ -208,15 +217,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
 
     def metrics(self, net: FillNet) -> Mapping[str, Any]:
         """The loss on validation strips, for the network that `export` writes and for the joined face."""
-        return fill_figures(self._averaged(net), self.held_out)
-
-    def _averaged(self, net: FillNet) -> FillNet:
-        """The network, with the recipe's share of the weights that it started from."""
-        made = copy.deepcopy(net)
-        with torch.no_grad():
-            for weight, before in zip(made.parameters(), self._first):
-                weight.lerp_(before.to(weight.device), self.config.kept)
-        return made
+        return fill_figures(with_kept_weights(net, self._first, self.config.kept), self.held_out)
 
     def export(self, net: FillNet, path: Path) -> float:
         """Write `fill.onnx` with free sizes. Returns the largest difference to torch on strips of another size.
@@ -234,7 +235,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
         )
         limits, names = {"answer": _PARITY}, ("strip", ("answer",))
         # `load_fill` reads folded batch norms
-        made = self._averaged(net)
+        made = with_kept_weights(net, self._first, self.config.kept)
         return export_checked(made, path, names, other, limits=limits, example=example, free=free, rewrite=True)
 
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rotopaint_ai.crops import CROP_MARGIN, crop_around
-from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.frames import evenly_spread
 from rotopaint_ai.inference.pack import FEATURED_STRIP, SEAM, SEAM_FEATURES, SEAM_N_FEATURES
 from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS
@@ -33,9 +33,19 @@ from rotopaint_ai.training.data.shards.stream import reading_and_decoding_s
 from rotopaint_ai.training.models.backbone import ConvNorm
 from rotopaint_ai.training.models.seam.examples import Example, Examples, StripBatch, pad_examples
 from rotopaint_ai.training.models.seam.features import FeatureNet, export_features, features_along, load_feature_net
-from rotopaint_ai.training.trainer.config import TrainConfig
+from rotopaint_ai.training.trainer.config import TrainConfig, check_ranges
 from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weights, read_graph
-from rotopaint_ai.training.trainer.task import NETWORKS, Losses, Moment, Network, PartTask, TrainSources, to_tensor
+from rotopaint_ai.training.trainer.task import (
+    NETWORKS,
+    Losses,
+    Moment,
+    Network,
+    PartTask,
+    TrainSources,
+    to_tensor,
+    weights_of,
+    with_kept_weights,
+)
 from rotopaint_ai.training.trainer.trainer import Trainer
 
 _PARITY = 1e-3
@@ -163,12 +173,14 @@ _LOOKED_AT = 300  # most validation samples for metrics
 class SeamConfig(TrainConfig):
     """The training config of the seam networks.
 
-    `batch`: pictures. `start`: a `seam.onnx` to start from. `features`: whether strips have features.
+    `batch`: pictures. `start`: a `seam.onnx` to start from. `kept`: share of its weights in the result, an average that
+    makes fewer errors than either network. `features`: whether strips have features.
     """
 
     task: str = "seam"
     name: str = "seam"
     start: str | None = None
+    kept: float = 0.0
     features: bool = True
     minutes: float | None = 9.0
     batch: int = 6
@@ -179,14 +191,22 @@ class SeamConfig(TrainConfig):
     bf16: bool = False
     eval_every: int = 100
 
+    def check(self) -> None:
+        """Raises UsageError naming the first invalid field."""
+        TrainConfig.check(self)
+        if self.kept and self.start is None:
+            raise UsageError(f"kept {self.kept:g}: wanted start=SEAM.onnx beside it, whose weights are kept")
+        check_ranges(self, {"kept": (0, 1)})
+
 
 class SeamTask(PartTask[SeamNets, StripBatch]):
     """Training of the seam networks on a data set's `train` samples."""
 
     captures = True
 
-    def __init__(self, config: TrainConfig, net: SeamNets, examples: Examples) -> None:
+    def __init__(self, config: TrainConfig, net: SeamNets, examples: Examples, *, kept: float = 0.0) -> None:
         self.config, self.net, self.examples = config, net, examples
+        self._first, self._kept = weights_of(net), kept
         self.samples, self.held_out = examples.rows_of("train"), examples.rows_of("val")
         if not len(self.samples):
             raise TrainingError(f"{examples.dataset.name}: no open shapes of role 'seam'; wanted a data set with seams")
@@ -200,7 +220,7 @@ class SeamTask(PartTask[SeamNets, StripBatch]):
             net = load_seam_nets(Path(config.start))
             if net.describe is not None and not config.features:
                 raise TrainingError(f"features=false: {config.start} reads features; leave it out, or start elsewhere")
-            return cls(config, with_features(net) if config.features else net, Examples.of(data))
+            return cls(config, with_features(net) if config.features else net, Examples.of(data), kept=config.kept)
         find = SeamNet(n_features=SEAM_N_FEATURES if config.features else 0)
         return cls(config, SeamNets(find, FeatureNet() if config.features else None), Examples.of(data))
 
@@ -255,7 +275,7 @@ class SeamTask(PartTask[SeamNets, StripBatch]):
     def metrics(self, net: SeamNets) -> Mapping[str, Any]:
         """Share of visible rows whose best offset is within 2 steps, and share of hidden rows that are recognised as
         hidden."""
-        rng = np.random.default_rng(1)
+        rng, net = np.random.default_rng(1), with_kept_weights(net, self._first, self._kept)
         right, blind = [], []
         for row in self.held_out[:_LOOKED_AT]:
             item = self.examples.make(int(row), rng, augment=False)
@@ -275,7 +295,7 @@ class SeamTask(PartTask[SeamNets, StripBatch]):
 
     def export(self, net: SeamNets, path: Path) -> float:
         """Write `seam.onnx` with a free number of places, and `seam_features.onnx` beside it."""
-        return export_seam(net, path)
+        return export_seam(with_kept_weights(net, self._first, self._kept), path)
 
 
 NETWORKS.register("seam")(

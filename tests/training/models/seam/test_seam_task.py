@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from rotopaint_ai.crops import Crop
-from rotopaint_ai.errors import TrainingError
+from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.inference.models import open_models
 from rotopaint_ai.inference.pack import SEAM_N_FEATURES, load_pack
 from rotopaint_ai.seams.path import N_OFFSETS, OFFSETS
@@ -23,14 +23,17 @@ from rotopaint_ai.training.models.seam.examples import Examples
 from rotopaint_ai.training.models.seam.features import features_along
 from rotopaint_ai.training.models.seam.task import (
     NetEvidence,
+    SeamConfig,
     SeamNet,
     SeamNets,
+    SeamTask,
     export_seam,
     find_seams_to_leave,
     load_seam_nets,
     tune_seam_net,
     with_features,
 )
+from rotopaint_ai.training.trainer.config import override
 
 
 def drawn(*shape: int) -> Tensor:
@@ -61,6 +64,21 @@ def test_networks_that_were_taught_can_be_taught_on(tmp_path: Path) -> None:
     again = load_seam_nets(tmp_path / "seam.onnx")
     with torch.no_grad():
         torch.testing.assert_close(again(*given), nets.eval()(*given), atol=1e-4, rtol=1e-4)
+
+
+def test_a_share_of_the_weights_that_a_training_starts_from_is_kept(faces: Path, tmp_path: Path) -> None:
+    first = load_pack().seam_path
+    examples = Examples.of(read_dataset(faces))
+    nets = load_seam_nets(cast(Path, first))
+    half = SeamTask(SeamConfig(), nets, examples, kept=0.5)
+    with torch.no_grad():
+        cast(Tensor, nets.find.where.bias).add_(2.0)
+    half.export(nets, tmp_path / "seam.onnx")
+    mixed, before = load_seam_nets(tmp_path / "seam.onnx"), load_seam_nets(cast(Path, first))
+    for weight, old, new in zip(mixed.parameters(), before.parameters(), nets.parameters()):
+        torch.testing.assert_close(weight, (old + new) / 2, atol=1e-5, rtol=1e-4)
+    with pytest.raises(UsageError, match=r"kept 0\.5: wanted start=SEAM\.onnx"):
+        override(SeamConfig(), ["kept=0.5"])
 
 
 def test_features_that_were_not_learned_yet_change_nothing() -> None:
