@@ -55,10 +55,10 @@ class Looks(NamedTuple):
 
 
 class Training(NamedTuple):
-    """A training of the landmark network that continues the previous one, on the data sets of these seeds."""
+    """A training of the landmark network that continues the previous one, on a number of the data sets."""
 
     steps: int
-    data: tuple[int, ...]
+    data: int
     settings: tuple[str, ...] = ()
 
 
@@ -72,17 +72,7 @@ FACES = (
 )
 _FIRST = ("optimiser=adamw", "learning_rate=0.003")
 _NEXT = ("optimiser=adamw", "learning_rate=0.002", "small_share=0.4")
-SCULPTED_FACES = (
-    Faces(400, 303000, 1.4, sculpted=True),
-    Faces(62, 301000, 1.3, size=512, looks=2, sculpted=True),
-    Faces(64, 302000, 1.3, size=512, looks=2, sculpted=True),
-)
-LANDMARKS = (
-    Training(6195, (10000,), _FIRST),
-    Training(7200, (10000, 40000, 41000, 42000), _NEXT),
-    Training(6197, (10000, 40000, 41000, 42000, 43000, 44000), _NEXT),
-    Training(2600, (42000, 303000, 301000, 302000), (*_NEXT, "learning_rate=0.0015", "prior=true")),
-)
+LANDMARKS = (Training(6195, 1, _FIRST), Training(7200, 4, _NEXT), Training(6197, 6, (*_NEXT, "prior=true")))
 SEAM_FACES = Faces(130, 160000, 1.3, size=512, looks=2)
 SEAM_STEPS = 4500
 FEATURE_FACES = tuple(
@@ -90,6 +80,10 @@ FEATURE_FACES = tuple(
     for characters, seed in ((40, 241000), (40, 242000), (40, 243000), (30, 244000), (30, 245000), (30, 246000))
 )
 FEATURE_STEPS, FEATURE_SETTINGS = 5400, ("learning_rate=0.004",)
+SCULPTED_FACES = tuple(
+    Faces(characters, seed, 1.3, size=512, looks=2, sculpted=True) for characters, seed in ((62, 301000), (64, 302000))
+)
+SCULPTED_STEPS, SCULPTED_SETTINGS = 3000, ("learning_rate=0.004", "kept=0.5")
 LOOKS = (
     Looks(44, 30000),
     Looks(26, 31000),
@@ -114,12 +108,12 @@ class Step(NamedTuple):
 
 def all_steps(out: Path, share: float = 1.0, changes: Sequence[str] = (), workers: int = 1) -> Iterator[Step]:
     """All steps in order; `workers` processes render."""
-    sets = {faces.seed: out / "faces" / str(faces.seed) for faces in (*FACES, *SCULPTED_FACES)}
-    yield from (_face_step(sets[faces.seed], faces, share, workers) for faces in (*FACES, *SCULPTED_FACES))
+    sets = {out / "faces" / str(faces.seed): faces for faces in FACES}
+    yield from (_face_step(folder, faces, share, workers) for folder, faces in sets.items())
     init = "none"
     for at, training in enumerate(LANDMARKS, 1):
         pack = out / (NAME if at == len(LANDMARKS) else f"{NAME}{at}")
-        used = [sets[seed] for seed in training.data]
+        used = list(sets)[: training.data]
         words = {"recipe": "shipped", "init": init, "name": NAME, "licence": "Apache-2.0"}
         yield _train(used, pack, words, training.steps, share, (*training.settings, *changes), pack / CARD)
         init = str(pack)
@@ -129,7 +123,7 @@ def all_steps(out: Path, share: float = 1.0, changes: Sequence[str] = (), worker
     plates = out / "plates"
     size = {"count": _part(PLATES, share), "seed": PLATES_SEED, "workers": workers}
     yield Step((*STAGE, "plates", str(plates), *_options(size)))
-    used, words = [plates, sets[FACES[0].seed]], {"recipe": "detector", "init": init}
+    used, words = [plates, next(iter(sets))], {"recipe": "detector", "init": init}
     yield _train(used, pack, words, DETECTOR_STEPS, share, (), pack / DETECTOR)
     fronts = out / "faces" / str(FRONT_FACES.seed)
     yield _face_step(fronts, FRONT_FACES, share, workers)
@@ -144,16 +138,20 @@ def _face_step(folder: Path, faces: Faces, share: float, workers: int) -> Step:
 
 
 def _seam_steps(out: Path, pack: Path, share: float, workers: int) -> Iterator[Step]:
-    """A training on strips alone, and one from there with features, on other faces: on its own it would trust them too
-    much."""
-    words, first = {"recipe": "seam", "init": "none"}, out / "seam" / SEAM
+    """A training on strips alone, one from there with features, on other faces: on its own it would trust them too
+    much; and one on sculpted faces, which keeps half of what it begins with."""
+    words, first, second = {"recipe": "seam", "init": "none"}, out / "seam" / SEAM, out / "seam" / "featured" / SEAM
     seams = out / "faces" / str(SEAM_FACES.seed)
     yield _face_step(seams, SEAM_FACES, share, workers)
     yield _train([seams], first, words, SEAM_STEPS, share, ("features=false",), first)
-    sets = {out / "faces" / str(faces.seed): faces for faces in FEATURE_FACES}
-    yield from (_face_step(folder, faces, share, workers) for folder, faces in sets.items())
-    settings = (*FEATURE_SETTINGS, f"start={first}")
-    yield _train(sets, pack, words, FEATURE_STEPS, share, settings, pack / SEAM_FEATURES)
+    for table, steps, given, start, made in (
+        (FEATURE_FACES, FEATURE_STEPS, FEATURE_SETTINGS, first, second),
+        (SCULPTED_FACES, SCULPTED_STEPS, SCULPTED_SETTINGS, second, pack),
+    ):
+        sets = {out / "faces" / str(faces.seed): faces for faces in table}
+        yield from (_face_step(folder, faces, share, workers) for folder, faces in sets.items())
+        done = made / SEAM_FEATURES if made == pack else made
+        yield _train(sets, made, words, steps, share, (*given, f"start={start}"), done)
 
 
 def _fill_steps(out: Path, pack: Path, share: float) -> Iterator[Step]:
