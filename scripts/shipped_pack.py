@@ -2,7 +2,7 @@
 
     python scripts/shipped_pack.py OUT [--share 0.01] [--workers N] [--set key=value]...
 
-OUT gets the data and all intermediate packs; OUT/puppet is the final pack. It takes some ten hours of one core.
+OUT gets the data and all intermediate packs; OUT/puppet is the final pack. It takes some twelve hours of one core.
 Existing results are not made again, and a stopped training resumes from its checkpoint; another version of this script
 wants another OUT. `--share` renders and trains
 only this share, `--workers` is the number of rendering processes, `--set` changes the recipe of the landmark network.
@@ -34,7 +34,7 @@ class Faces(NamedTuple):
 
     Its fields are the number of characters, the seed, the factor by which heads turn further than in a talking shot,
     the side of a crop in pixels, the number of additional pictures of each with other seams, whether objects stand
-    in front of the faces, and whether these are sculpted."""
+    in front of the faces, and whether faces are sculpted."""
 
     characters: int
     seed: int

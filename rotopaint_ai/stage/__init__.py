@@ -7,7 +7,8 @@
 - Pictures: `mesh` makes triangles, `raster` and `view` find the surface at each pixel, `materials` and `face_paint`
   give its material, `studio` sets light and lens, `shading` lights, `scene` renders one frame.
 - Shots and data: `puppet_shot` renders shots, `shot_folder` reads them back, `face_dataset` and `crowd_plates` write
-  training data, in the processes of `workers`.
+  training data, in the processes of `workers`;
+  `orders` keep what a folder's pictures were made with.
 - Drawn into finished pictures: `burnt_seams`, `occluders`, `distractors`.
 
 It needs numba (the [train] extra) and downloads nothing: every picture is made from a seed.

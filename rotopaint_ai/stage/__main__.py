@@ -58,7 +58,7 @@ def _arguments() -> argparse.Namespace:
         verb.add_argument(
             "--sculpted",
             action="store_true",
-            help="carve faces more deeply: lids with rims, noses from between the eyes",
+            help="carve faces more deeply, with seams that go level over the nose; the lens has a focus",
         )
     plates = verbs.add_parser("plates", help="whole plates with several faces or none, to train the face detector")
     plates.add_argument("folder", type=Path)
@@ -109,8 +109,11 @@ def _make_shot(options: argparse.Namespace, tell: StageProgress) -> str:
 
 
 def _make_seams(options: argparse.Namespace, tell: StageProgress) -> str:
+    from rotopaint_ai.stage.orders import keep_order
     from rotopaint_ai.stage.puppet_shot import write_looks
 
+    shared = {"poses": options.poses, "looks": options.looks, "sculpted": options.sculpted}
+    keep_order(options.folder, shared, "*/truth.roto.json", {"sculpted": False})
     for k in range(options.characters):
         tell("characters", k, options.characters)
         if not (options.folder / f"{options.seed + k:06d}_{options.looks - 1}" / "truth.roto.json").exists():

@@ -15,7 +15,6 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.plates.colour import encode
 from rotopaint_ai.sheet import dump_sheet
@@ -23,6 +22,7 @@ from rotopaint_ai.stage import anatomy
 from rotopaint_ai.stage.face import FaceSurface
 from rotopaint_ai.stage.front_objects import draw_objects
 from rotopaint_ai.stage.looks import draw_style
+from rotopaint_ai.stage.orders import keep_order
 from rotopaint_ai.stage.puppet import draw_build, draw_pose
 from rotopaint_ai.stage.scene import StageFrame, render, render_fronts, render_looks
 from rotopaint_ai.stage.studio import Studio, draw_studio
@@ -37,7 +37,6 @@ _FOLDED = 0.5  # share of the pictures with other looks that have folds
 _TEXELS = 768  # width of a face's paint, for crops of SIZE
 _DEFOCUSED = 0.5  # share of the pictures with objects in front that are out of focus
 _HEAD = "dataset.json"  # written last
-_ORDER = "order.json"  # written first
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,35 +148,9 @@ def _make_pose(folder: Path, seed: int, pose: int, split: str, order: FaceDatase
     return made
 
 
-def _check_order(folder: Path, order: FaceDatasetOptions) -> None:
-    """Raise UsageError where the folder holds pictures that were made with other options."""
-    kept, wanted = _read_kept(folder / _ORDER) or _read_kept(folder / _HEAD), _manner(order)
-    made = {**_manner(FaceDatasetOptions(0)), **kept} if kept else wanted
-    other = [name for name, value in wanted.items() if made[name] != value]
-    if other and any(folder.glob("images/*.json")):
-        known, asked = (" ".join(_option(name, of[name]) for name in other) for of in (made, wanted))
-        raise UsageError(
-            f"{folder}: holds pictures made with {known}, but {asked} was given; name another folder "
-            f"(train takes several), or go on with {known}"
-        )
-
-
-def _option(name: str, value: float) -> str:
-    """An option of the command line, or that it is not there."""
-    return f"{'' if value else 'no '}--{name}" if name in ("fronts", "sculpted") else f"--{name} {value:g}"
-
-
 def _manner(order: FaceDatasetOptions) -> dict[str, float]:
     """The options that all pictures of a data set share."""
     return {name: getattr(order, name) for name in ("reach", "size", "looks", "fronts", "sculpted")}
-
-
-def _read_kept(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def make_dataset(
@@ -188,9 +161,8 @@ def make_dataset(
     `progress` is called with the numbers of finished and of all characters. Raises: UsageError where pictures in the
     folder were made with other options.
     """
-    _check_order(folder, order)
-    (folder / "images").mkdir(parents=True, exist_ok=True)
-    write_json(folder / _ORDER, _manner(order))
+    keep_order(folder, _manner(order), "images/*.json", _manner(FaceDatasetOptions(0)), _HEAD)
+    (folder / "images").mkdir(exist_ok=True)
     first_held = round(order.characters * (1 - order.held_back))
     splits = ("train" if k < first_held else "val" for k in range(order.characters))
     tasks = [(folder, order.seed + k, split, order) for k, split in enumerate(splits)]

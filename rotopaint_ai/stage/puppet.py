@@ -25,11 +25,13 @@ NECK = np.array([0.0, -0.55, -0.1])  # the head rotates about this point of head
 class Sculpture:
     """How deeply a face is carved, beyond what every puppet has; the default adds nothing.
 
-    lid_rings: rings round each eye, as radius and width in reaches of the eye, and height (a groove below 0). pouch:
-    height of the bags below the eyes. nose_wall, nose_swell: exponents of the nose's profile across and along. crest:
-    half width of the seam's level part over the nose, as a share of its dip's distance (0: a peak); crest_sag: how far
-    that part sags in the middle. shoulder: where the seam reaches its dip's level, as a share of the way from crest to
-    dip, and the height left there. waves: of the seam beyond its dip. side_strength: of the side seams' damage.
+    lid_rings: rings round each eye, as radius and width in radii of the eyeball, and height in head units (below 0: a
+    groove). pouch: height of the bags below the eyes, head units. nose_wall, nose_swell: exponents of the nose's
+    profile across and along. crest: half width of the seam's level part over the nose, as a share of the distance of
+    its dip (0: a peak). crest_sag: how far that part sags in the middle, radians. shoulder: the foot of the steep part,
+    as a share of the way from crest to dip, and its height above the dip, as a share of the crest's. waves: shifts of
+    the seam's four knots from that foot on, radians: four on the right side; on the left the mean of these and of
+    four more. side_strength: of the damage by side seams, but for the shade between the two pieces.
     """
 
     lid_rings: tuple[tuple[float, float, float], ...] = ()
@@ -39,7 +41,7 @@ class Sculpture:
     crest: float = 0.0
     crest_sag: float = 0.0
     shoulder: tuple[float, float] = (0.5, 0.2)
-    waves: tuple[float, ...] = ()
+    waves: tuple[float, ...] = (0.0,) * 8
     side_strength: float = 1.0
 
 
@@ -198,7 +200,11 @@ def _random_seams(rng: np.random.Generator, eye_a: float, eye_e: float, eye_reac
 
 
 def draw_build(seed: int, *, sculpted: bool = False) -> PuppetBuild:
-    """A character from a seed; every proportion, colour and seam is random. `sculpted`: as of `_sculpt`."""
+    """A character from a seed; every proportion, colour and seam is random.
+
+    `sculpted`: a face that is carved more deeply: a nose that begins between the eyes, lids with rims, bags below the
+    eyes, and mostly a seam that goes level over the nose and steeply down its sides.
+    """
     rng = np.random.default_rng([seed, 0x9E3779B9])
     u = rng.uniform
     width, height, depth = u(0.72, 1.02), u(0.92, 1.15), u(0.8, 1.0)
@@ -278,8 +284,7 @@ def draw_build(seed: int, *, sculpted: bool = False) -> PuppetBuild:
 
 
 def _sculpt(build: PuppetBuild) -> PuppetBuild:
-    """The character with a face that is carved more deeply: a nose that begins between the eyes, lids with rims, bags
-    below the eyes, and a seam that goes level over the nose and steeply down its sides."""
+    """The character with a face that is carved more deeply."""
     rng = np.random.default_rng([build.seed, 0x5C01])
     u = rng.uniform
     rings = [

@@ -27,13 +27,13 @@ def seam_lines(face: FaceSurface, rotation: Array, shift: Array) -> tuple[Array,
     t = np.linspace(0, 1, _N_BRIDGE)
     lines = [face.bridge_seam(t), face.side_seam(0, t[::2]), face.side_seam(1, t[::2])]
     starts, ends, fade, along = [], [], [], []
+    strength = face.build.sculpture.side_strength
     for k, places in enumerate(lines):
         points = face.surface(places[:, 0], places[:, 1]) @ rotation.T + shift
         starts.append(points[:-1])
         ends.append(points[1:])
         s = np.linspace(0, 1, len(points) - 1)
-        sides = face.build.sculpture.side_strength
-        fade.append(np.ones_like(s) if k == 0 else sides * np.clip(np.minimum(s, 1 - s) / 0.08, 0.25, 1))
+        fade.append(np.ones_like(s) if k == 0 else strength * np.clip(np.minimum(s, 1 - s) / 0.08, 0.25, 1))
         along.append(s)
     return np.concatenate(starts), np.concatenate(ends), np.concatenate(fade), np.concatenate(along)
 
@@ -42,7 +42,7 @@ def near_seams(face: FaceSurface, *, reach: float, width: int = 512) -> F32:
     """Mask over the chart, above zero wherever a seam is within `reach` (head units) of a place."""
     made = np.zeros((int(width * props.CHART_E / props.CHART_A), width), np.uint8)
     thick = int(np.ceil(reach * width / (2 * props.CHART_A) / 0.6)) + 3
-    t = np.linspace(0, 1, 140)
+    t = np.linspace(0, 1, _N_BRIDGE)
     for places in (face.bridge_seam(t), face.side_seam(0, t), face.side_seam(1, t)):
         pixels = np.round(props.chart_uv(places) * np.array([width, made.shape[0]])).astype(np.int32)
         cv2.polylines(made, [pixels], False, 255, thick)

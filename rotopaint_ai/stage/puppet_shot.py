@@ -31,7 +31,7 @@ class StageShot:
 
     Each `take` has different motion of the same character in the same studio. rig: one of `rigs.KINDS`; the puppet then
     has no seam, so that clean frames differ only by the rig. pan_px: pan of the camera over the shot. sculpted: a face
-    that is carved more deeply, as in `puppet.draw_build`.
+    that is carved more deeply and a lens with a focus, as in `puppet.draw_build` and `studio.draw_studio`.
     """
 
     seed: int

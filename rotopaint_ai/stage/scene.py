@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -152,6 +152,7 @@ def render_rigged(
 
     `kind` is one of `rigs.KINDS`. The rig casts a shadow on the puppet.
     """
+    studio = replace(studio, depth_blur=0.0)  # plate and clean frame have different depths
     skin = _painted_face(build, texture)
     free = _see(build, pose, studio, camera, hidden=False, texture=skin)
     held = _see(build, pose, studio, camera, hidden=False, texture=skin, rig=rigs.rig_meshes(kind, build, pose))
@@ -230,6 +231,7 @@ def render_fronts(
     The frames have the coverage of what stands in front, and of skin. `defocus_px`: standard deviation of the blur of
     the objects, which are nearer to the camera than its focus. Clean frames equal the plates.
     """
+    studio = replace(studio, depth_blur=0.0)  # `defocus_px` is the lens here
     skin, placed = _painted_face(build, texture), [mesh.moved(*place(pose)) for mesh in objects]
     held = _see(build, pose, studio, camera, hidden=False, texture=skin, rig=placed)
     free = _see(build, pose, studio, camera, hidden=False, texture=skin) if defocus_px and objects else None
@@ -336,7 +338,10 @@ class _VisibleCharacter:
         return develop(fore + behind * (1 - alpha)[..., None], studio, rng, pixel_scale=max(1.0, camera.scale / 100))
 
     def through_lens(self, layer: F32) -> F32:
-        """A layer (H, W) or (H, W, C), blurred by a lens that is focused on the front of the head without its nose."""
+        """A layer (H, W) or (H, W, C), blurred by a lens that is focused on the front of the head without its nose.
+
+        The puppet's outline is blurred inwards alone, as what lies behind it has no depth.
+        """
         if not self.studio.depth_blur:
             return layer
         covered = self.where.astype(np.float32)

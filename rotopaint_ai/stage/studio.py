@@ -32,7 +32,8 @@ class Light:
 class Studio:
     """Light, lens and film of a shot.
 
-    depth_blur: blur of what lies a head unit before or behind the face's front, as a share of a head unit.
+    depth_blur: standard deviation of the blur of what lies a head unit before or behind the face's front, in head
+    units; a blur has at most the last of _BLURS pixels.
     """
 
     seed: int

@@ -15,11 +15,12 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.shapes.bezier import distance_to_polyline, flatten
 from rotopaint_ai.shapes.fit import fit_segments
 from rotopaint_ai.stage import anatomy
+from rotopaint_ai.stage.__main__ import main as stage
 from rotopaint_ai.stage.face import FaceSurface
 from rotopaint_ai.stage.face_dataset import FaceDatasetOptions, make_dataset
 from rotopaint_ai.stage.looks import draw_style
 from rotopaint_ai.stage.puppet import Pose, PuppetBuild, draw_build, draw_pose
-from rotopaint_ai.stage.scene import StageFrame, render, render_looks
+from rotopaint_ai.stage.scene import StageFrame, render, render_looks, render_rigged
 from rotopaint_ai.stage.studio import blur_by_depth, draw_studio
 from rotopaint_ai.stage.view import Camera
 
@@ -105,5 +106,41 @@ def test_a_seam_out_of_focus_covers_what_it_damages() -> None:
 def test_a_sculpted_data_set_goes_on_as_one(tmp_path: Path) -> None:
     order = FaceDatasetOptions(characters=1, seed=301000, held_back=0.0, size=96, sculpted=True)
     assert make_dataset(tmp_path, order) == 4
+    made = (tmp_path / "samples.jsonl").read_text(encoding="utf-8")
+    assert make_dataset(tmp_path, order) == 4
+    assert (tmp_path / "samples.jsonl").read_text(encoding="utf-8") == made
     with pytest.raises(UsageError, match=r"made with --sculpted, but no --sculpted was given"):
         make_dataset(tmp_path, replace(order, sculpted=False))
+
+
+def test_a_data_set_of_an_earlier_version_is_plain(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "000070_0.json").write_text("{}")
+    (tmp_path / "order.json").write_text('{"reach": 1.0, "size": 96, "looks": 0, "fronts": false}')
+    order = FaceDatasetOptions(characters=0, seed=70, size=96)
+    assert make_dataset(tmp_path, order) == 0
+    with pytest.raises(UsageError, match=r"made with no --sculpted, but --sculpted was given"):
+        make_dataset(tmp_path, replace(order, sculpted=True))
+
+
+def test_seam_shots_do_not_go_on_with_faces_of_another_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["stage", "seams", str(tmp_path), "--characters", "1", "--poses", "1", "--looks", "1"]
+    (tmp_path / "030000_0").mkdir()
+    (tmp_path / "030000_0" / "truth.roto.json").touch()
+    for more, code in (([], 0), (["--sculpted"], 2), ([], 0)):
+        monkeypatch.setattr("sys.argv", [*words, *more])
+        assert stage() == code
+
+
+def test_a_sculpted_studio_differs_in_its_lens_alone() -> None:
+    for seed in range(8):
+        assert repr(replace(draw_studio(seed, sculpted=True), depth_blur=0.0)) == repr(draw_studio(seed))
+    blurs = [draw_studio(seed, sculpted=True).depth_blur for seed in range(40)]
+    assert min(blurs) == 0.0 < 0.005 < max(blurs) < 0.08
+
+
+def test_a_rig_and_its_matte_are_sharp_alike() -> None:
+    build, studio = draw_build(7, sculpted=True), replace(draw_studio(7), glow=0.0, focus_blur=0.0, grain=0.0)
+    blurred = render_rigged(build, Pose(), replace(studio, depth_blur=0.05), CAMERA, "arm", texture=384)
+    sharp = render_rigged(build, Pose(), studio, CAMERA, "arm", texture=384)
+    np.testing.assert_array_equal(blurred.plate, sharp.plate)

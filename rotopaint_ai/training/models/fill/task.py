@@ -125,7 +125,7 @@ class FillConfig(TrainConfig):
     share whose curves lie far off.
     `left`: weight of the loss on the remaining seam. `spots`: weight of the loss on light and dark spots.
     `start`: a `fill.onnx` to initialise from; then use a third of the learning rate. `kept`: share of its weights in
-    the result, an average that makes fewer errors than either network.
+    the result.
     """
 
     task: str = "fill"
@@ -193,6 +193,8 @@ class FillTask(PartTask[FillNet, FillInputs]):
 
     def arrays(self) -> Iterator[Array]:
         """The strips, some at a time."""
+        if self.config.kept:  # a resumed training keeps what it began with
+            yield from (weight.cpu().numpy() for weight in self._first)
         yield from (self.samples[k : k + _AT_ONCE] for k in range(0, len(self.samples), _AT_ONCE))
 
     def make_batch(self, moment: Moment) -> FillInputs:

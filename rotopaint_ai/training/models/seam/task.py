@@ -173,8 +173,8 @@ _LOOKED_AT = 300  # most validation samples for metrics
 class SeamConfig(TrainConfig):
     """The training config of the seam networks.
 
-    `batch`: pictures. `start`: a `seam.onnx` to start from. `kept`: share of its weights in the result, an average that
-    makes fewer errors than either network. `features`: whether strips have features.
+    `batch`: pictures. `start`: a `seam.onnx` to start from. `kept`: share of its weights in the result. `features`:
+    whether strips have features.
     """
 
     task: str = "seam"
@@ -204,9 +204,11 @@ class SeamTask(PartTask[SeamNets, StripBatch]):
 
     captures = True
 
-    def __init__(self, config: TrainConfig, net: SeamNets, examples: Examples, *, kept: float = 0.0) -> None:
+    config: SeamConfig
+
+    def __init__(self, config: SeamConfig, net: SeamNets, examples: Examples) -> None:
         self.config, self.net, self.examples = config, net, examples
-        self._first, self._kept = weights_of(net), kept
+        self._first = weights_of(net)
         self.samples, self.held_out = examples.rows_of("train"), examples.rows_of("val")
         if not len(self.samples):
             raise TrainingError(f"{examples.dataset.name}: no open shapes of role 'seam'; wanted a data set with seams")
@@ -220,7 +222,9 @@ class SeamTask(PartTask[SeamNets, StripBatch]):
             net = load_seam_nets(Path(config.start))
             if net.describe is not None and not config.features:
                 raise TrainingError(f"features=false: {config.start} reads features; leave it out, or start elsewhere")
-            return cls(config, with_features(net) if config.features else net, Examples.of(data), kept=config.kept)
+            if net.describe is None and config.features and config.kept:
+                raise TrainingError(f"kept {config.kept:g}: {config.start} has no features to keep; leave it out once")
+            return cls(config, with_features(net) if config.features else net, Examples.of(data))
         find = SeamNet(n_features=SEAM_N_FEATURES if config.features else 0)
         return cls(config, SeamNets(find, FeatureNet() if config.features else None), Examples.of(data))
 
@@ -232,6 +236,8 @@ class SeamTask(PartTask[SeamNets, StripBatch]):
     def arrays(self) -> Iterator[npt.NDArray[Any]]:
         """The samples' sizes and curves."""
         yield np.array([(sample.width, sample.height) for sample in self.data.samples])
+        if self.config.kept:  # a resumed training keeps what it began with
+            yield from (weight.cpu().numpy() for weight in self._first)
         yield from (np.asarray(self.samples), self.data.truth.landmarks, self.data.truth.points)
 
     def make_batch(self, moment: Moment) -> StripBatch:
@@ -274,8 +280,8 @@ class SeamTask(PartTask[SeamNets, StripBatch]):
     @torch.no_grad()
     def metrics(self, net: SeamNets) -> Mapping[str, Any]:
         """Share of visible rows whose best offset is within 2 steps, and share of hidden rows that are recognised as
-        hidden."""
-        rng, net = np.random.default_rng(1), with_kept_weights(net, self._first, self._kept)
+        hidden, for the network that `export` writes."""
+        rng, net = np.random.default_rng(1), with_kept_weights(net, self._first, self.config.kept)
         right, blind = [], []
         for row in self.held_out[:_LOOKED_AT]:
             item = self.examples.make(int(row), rng, augment=False)
@@ -295,7 +301,7 @@ class SeamTask(PartTask[SeamNets, StripBatch]):
 
     def export(self, net: SeamNets, path: Path) -> float:
         """Write `seam.onnx` with a free number of places, and `seam_features.onnx` beside it."""
-        return export_seam(with_kept_weights(net, self._first, self._kept), path)
+        return export_seam(with_kept_weights(net, self._first, self.config.kept), path)
 
 
 NETWORKS.register("seam")(

@@ -70,13 +70,16 @@ def test_a_share_of_the_weights_that_a_training_starts_from_is_kept(faces: Path,
     first = load_pack().seam_path
     examples = Examples.of(read_dataset(faces))
     nets = load_seam_nets(cast(Path, first))
-    half = SeamTask(SeamConfig(), nets, examples, kept=0.5)
+    half = SeamTask(override(SeamConfig(), [f"start={first}", "kept=0.5"]), nets, examples)
+    begun = [np.array(each) for each in half.arrays()]
     with torch.no_grad():
         cast(Tensor, nets.find.where.bias).add_(2.0)
     half.export(nets, tmp_path / "seam.onnx")
     mixed, before = load_seam_nets(tmp_path / "seam.onnx"), load_seam_nets(cast(Path, first))
     for weight, old, new in zip(mixed.parameters(), before.parameters(), nets.parameters()):
         torch.testing.assert_close(weight, (old + new) / 2, atol=1e-5, rtol=1e-4)
+    moved = SeamTask(half.config, nets, examples).arrays()  # a resumed training that would begin elsewhere
+    assert any(not np.array_equal(one, other) for one, other in zip(begun, moved))
     with pytest.raises(UsageError, match=r"kept 0\.5: wanted start=SEAM\.onnx"):
         override(SeamConfig(), ["kept=0.5"])
 
