@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rotopaint_ai.crops import Crop
 from rotopaint_ai.pipeline.seam_ends import CurveInHold, agreed_end, read_ends, seen_end, with_agreed_ends
-from rotopaint_ai.seams.placement import places_along
+from rotopaint_ai.seams.path import N_OFFSETS
+from rotopaint_ai.seams.placement import PICTURE_PX, SeamLook, places_along
 from rotopaint_ai.shapes.head_bundle import Head, HeadBuild
 from rotopaint_ai.shapes.head_cameras import BALL, Cameras
 from rotopaint_ai.shapes.head_marks import NO_MARKS
@@ -41,6 +43,32 @@ def test_an_end_is_seen_where_a_seam_begins(end: float) -> None:
 )
 def test_an_end_that_is_not_clear_has_no_vote(hidden: np.ndarray) -> None:
     assert seen_end(AT, hidden, 4) is None
+
+
+class FaintPastEnds:
+    """A network that sees a seam, and takes the skin past its ends for a faint one."""
+
+    zooms = (1,)
+
+    def features(self, picture: np.ndarray) -> None:
+        return None
+
+    def __call__(self, strips: np.ndarray) -> np.ndarray:
+        n_pairs = strips.shape[1] // 2
+        hidden = np.where(np.abs(np.arange(n_pairs) - 19) > 13, 0.3, 0.02)  # a curve of 27 pairs, 6 past either end
+        logits = np.zeros((1, n_pairs, N_OFFSETS + 1), np.float32)
+        logits[0, :, -1] = np.log(N_OFFSETS * hidden / (1 - hidden))
+        return logits
+
+
+def test_a_seam_ends_where_it_is_seen_less_than_before() -> None:
+    picture = np.zeros((PICTURE_PX, PICTURE_PX, 3), np.uint8)
+    look = SeamLook(np.zeros((400, 400), np.float16), 0, 0, 1.0, picture, Crop(100, 200, 390))
+    read = read_ends({"side": spline_points(LINE)}, look, 300.0, FaintPastEnds())["side"]
+    at = read.places.pairs.at
+    assert seen_end(at, read.hidden, 4) == pytest.approx(0.0, abs=0.15)
+    assert seen_end(4 - at[::-1], read.hidden[::-1], 4) == pytest.approx(0.0, abs=0.15)
+    assert seen_end(at, np.where(read.hidden > 0.5, 0.3, 0.02), 4) is None  # as the network has it
 
 
 def test_holds_that_face_the_camera_outvote_outlines() -> None:
