@@ -104,9 +104,9 @@ class FaceSurface:
     def _lids(self, d: Array, r: Array) -> Array:
         """Radii (…) along directions (…, 3) with the rings round both eyes and the bags below them."""
         carved = self.build.sculpture
+        if not (carved.lid_rings or carved.pouch):
+            return r
         for side, ball in enumerate(self.eyeballs):
-            if not (carved.lid_rings or carved.pouch):
-                break
             middle, reach = ball.centre / np.linalg.norm(ball.centre), self._eye_reach(side)
             away = np.arccos(np.clip(d @ middle, -1.0, 1.0)) / reach
             for radius, width, height in carved.lid_rings:

@@ -14,16 +14,16 @@ ORDER = "order.json"  # written first
 
 
 def keep_order(
-    folder: Path, wanted: Mapping[str, float], pictures: str, earlier: Mapping[str, float], others: str = ORDER
+    folder: Path, wanted: Mapping[str, float], pictures: str, earlier: Mapping[str, float], others: str = ""
 ) -> None:
     """Write down the options that all pictures of a folder share, before the first one is made.
 
     pictures: a pattern of files that are there once pictures are. earlier: options that a folder of an earlier version
-    does not name. others: another file that may name them. Raises UsageError where pictures in the folder were made
-    with other options.
+    does not name. others: another file that may name options; a folder with neither file may have been made with any.
+    Raises UsageError where pictures in the folder were made with other options.
     """
-    kept = _read_order(folder / ORDER) or _read_order(folder / others)
-    made = {**wanted, **earlier, **kept} if kept else wanted
+    kept = _read_order(folder / ORDER) or (_read_order(folder / others) if others else {})
+    made = {**wanted, **earlier, **kept} if kept or not others else wanted
     other = [name for name, value in wanted.items() if made[name] != value]
     if other and any(folder.glob(pictures)):
         known, asked = (" ".join(_option(name, of[name]) for name in other) for of in (made, wanted))
