@@ -5,7 +5,7 @@ Standard library only. A change is a function from points to points, so every ed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -14,7 +14,7 @@ from rotopaint_ai.shapes.edit import drop_stale_slopes, key_of, kind_at, merge_k
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Points, RotoDocument, RotoShape
 
 Change = Callable[[Points], Points]
-MOST_NAMED = 3  # shapes that a message names
+_MOST_NAMED = 3  # shapes that a message names
 Carry = Literal["relative", "absolute"]
 
 
@@ -125,10 +125,15 @@ def delete_keys_of(
         raise DocumentError(f"shape '{kept[0].name}': would have no key left; delete the shape instead")
     if kept:
         which = "the last one" if all(len(shape.keys) == 1 for shape in kept) else "those"
-        whose = ", ".join(f"shape '{shape.name}'" for shape in kept[:MOST_NAMED])
-        more = f" and {len(kept) - MOST_NAMED} more" if len(kept) > MOST_NAMED else ""
-        raise KeysKeptError(f"Keys deleted, but not {which} of {whose}{more}: a shape needs a key", document)
+        whose = list_names([f"shape '{shape.name}'" for shape in kept])
+        raise KeysKeptError(f"Keys deleted, but not {which} of {whose}: a shape needs a key", document)
     return document
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Names for a message, the first few of many."""
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def loses_all_keys(shape: RotoShape, frames: Collection[int]) -> bool:

@@ -310,6 +310,7 @@ class _VisibleCharacter:
     gathered: SurfacePixels
     surfaces: Surfaces
     towards: F32
+    blur_px: F32 | None
 
     def skin_near(self, near: F32) -> npt.NDArray[np.intp]:
         """The pixels of skin where a mask over the chart is above zero."""
@@ -338,16 +339,8 @@ class _VisibleCharacter:
         return develop(fore + behind * (1 - alpha)[..., None], studio, rng, pixel_scale=max(1.0, camera.scale / 100))
 
     def through_lens(self, layer: F32) -> F32:
-        """A layer (H, W) or (H, W, C), blurred by a lens that is focused on the front of the head without its nose.
-
-        The puppet's outline is blurred inwards alone, as what lies behind it has no depth.
-        """
-        if not self.studio.depth_blur:
-            return layer
-        covered = self.where.astype(np.float32)
-        depth = self._small(np.where(self.where, self.view.depth, 0.0)) / np.maximum(self._small(covered), 1e-3)
-        away = np.abs(self.camera.distance - self.face.build.depth - depth) * (self._small(covered) > 0)
-        return blur_by_depth(layer, (self.studio.depth_blur * self.camera.scale * away).astype(np.float32))
+        """A layer (H, W) or (H, W, C), blurred by the studio's lens."""
+        return layer if self.blur_px is None else blur_by_depth(layer, self.blur_px)
 
     def cut_out(self, surfaces: Surfaces) -> tuple[F32, F32]:
         """The lit puppet alone, premultiplied linear light (H, W, 3), and its coverage (H, W)."""
@@ -361,8 +354,32 @@ class _VisibleCharacter:
         return self._small(image)
 
     def _small(self, image: F32) -> F32:
-        size = (self.camera.width, self.camera.height)
-        return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA))
+        return _to_picture(image, self.camera)
+
+
+def _to_picture(image: F32, camera: Camera) -> F32:
+    """A supersampled picture at the camera's size."""
+    return np.asarray(cv2.resize(image, (camera.width, camera.height), interpolation=cv2.INTER_AREA))
+
+
+def _depth_blur(build: PuppetBuild, studio: Studio, camera: Camera, depth: Array, where: Array) -> F32 | None:
+    """Standard deviation of the lens's blur in pixels (H, W); None where all is sharp.
+
+    The lens is focused on the front of the head without its nose. Beside the puppet its nearest pixel's blur counts, so
+    that outlines blur to both sides. depth, where: of the supersampled picture.
+    """
+    cover = _to_picture(where.astype(np.float32), camera)
+    if not studio.depth_blur or not cover.any():
+        return None
+    seen = _to_picture(np.where(where, depth, 0.0).astype(np.float32), camera) / np.maximum(cover, 1e-3)
+    away = np.abs(camera.distance - build.depth - seen)
+    inside = cover > 0
+    _, nearest = cv2.distanceTransformWithLabels(
+        (~inside).astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
+    )
+    of_label = np.zeros(int(nearest.max()) + 1, np.float32)
+    of_label[nearest[inside]] = away[inside]
+    return np.asarray(studio.depth_blur * camera.scale * of_label[nearest], np.float32)
 
 
 def _see(
@@ -392,4 +409,5 @@ def _see(
     open_sky = contact(view.depth, where, unit_px=camera.scale * SUPER)[where]
     lit = key_light(meshes, studio, g.position + 0.01 * g.normal, size=512)
     s = surfaces_of(g, meshes, face, texture, features, open_sky, lit)
-    return _VisibleCharacter(face, studio, camera, meshes, view, where, g, s, towards)
+    blur_px = _depth_blur(build, studio, camera, view.depth, where)
+    return _VisibleCharacter(face, studio, camera, meshes, view, where, g, s, towards, blur_px)

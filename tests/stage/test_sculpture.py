@@ -20,7 +20,7 @@ from rotopaint_ai.stage.face import FaceSurface
 from rotopaint_ai.stage.face_dataset import FaceDatasetOptions, make_dataset
 from rotopaint_ai.stage.looks import draw_style
 from rotopaint_ai.stage.puppet import Pose, PuppetBuild, draw_build, draw_pose
-from rotopaint_ai.stage.scene import StageFrame, render, render_looks, render_rigged
+from rotopaint_ai.stage.scene import StageFrame, cut_out, render, render_looks, render_rigged
 from rotopaint_ai.stage.studio import blur_by_depth, draw_studio
 from rotopaint_ai.stage.view import Camera
 
@@ -101,6 +101,19 @@ def test_a_seam_out_of_focus_covers_what_it_damages() -> None:
     differs = np.abs(shown.plate - shown.clean).max(2) > 1e-3
     assert differs[shown.seam > 0.6].mean() > 0.9
     assert not differs[shown.seam == 0].any()
+
+
+def test_an_outline_blurs_to_both_sides() -> None:
+    build, studio = draw_build(7, sculpted=True), replace(draw_studio(7), glow=0.0, focus_blur=0.0, grain=0.0)
+    alpha = cut_out(build, Pose(), studio, CAMERA, texture=384).alpha
+    sharp, blurred = (
+        render(build, Pose(), replace(studio, depth_blur=blur), CAMERA, texture=384, clean=False).plate
+        for blur in (0.0, 0.05)
+    )
+    changed = np.abs(blurred - sharp).max(2) > 0.01
+    beside = cv2.dilate((alpha > 0).astype(np.uint8), np.ones((5, 5), np.uint8)) > 0
+    assert changed[(alpha == 0) & beside].mean() > 0.2
+    assert changed[(alpha == 1) & (cv2.erode(alpha, np.ones((5, 5), np.uint8)) < 1)].mean() > 0.2
 
 
 def test_a_sculpted_data_set_goes_on_as_one(tmp_path: Path) -> None:

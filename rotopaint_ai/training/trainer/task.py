@@ -166,18 +166,26 @@ class PartTask(Task[Net, Batch]):
         large."""
 
 
-def weights_of(net: nn.Module) -> list[Tensor]:
-    """A copy of a network's weights and of its norms' statistics."""
-    return [weight.clone() for weight in net.state_dict().values()]
+class KeptWeights:
+    """A share of the weights that a network begins with, which remains in what is made of it."""
 
+    def __init__(self, net: nn.Module, share: float) -> None:
+        self._share = share
+        self._first = [weight.clone() for weight in net.state_dict().values()]
 
-def with_kept_weights(net: Net, before: Sequence[Tensor], kept: float) -> Net:
-    """A copy of a network with a share `kept` of the weights that it had before."""
-    made = copy.deepcopy(net)
-    for weight, old in zip(made.state_dict().values(), before, strict=True):
-        if weight.is_floating_point():
-            weight.lerp_(old.to(weight.device), kept)
-    return made
+    def arrays(self) -> Iterator[npt.NDArray[Any]]:
+        """The weights as a part of `Task.arrays`, as a resumed training keeps what it began with; none without a
+        share."""
+        if self._share:
+            yield from (weight.cpu().numpy() for weight in self._first)
+
+    def mixed_into(self, net: Net) -> Net:
+        """A copy of the network in training, mixed with what it began with."""
+        made = copy.deepcopy(net)
+        for weight, old in zip(made.state_dict().values(), self._first, strict=True):
+            if weight.is_floating_point():
+                weight.lerp_(old.to(weight.device), self._share)
+        return made
 
 
 @dataclass(frozen=True, slots=True)

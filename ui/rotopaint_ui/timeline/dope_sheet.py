@@ -223,7 +223,7 @@ class DopeSheet:
         if places and not left:
             names = {name for name, _ in places}
             held = next(shape for shape in self._held_shapes() if shape.name in names)
-            self._session.say(self._context.why_held(held))
+            self._session.say(self._context.why_held(held.name))
         return left
 
     def _held_shapes(self) -> list[RotoShape]:

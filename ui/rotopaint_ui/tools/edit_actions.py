@@ -200,7 +200,8 @@ def paste_shapes(context: EditContext, *, is_relative: bool) -> bool:
         return False
     pasted = _pasted_by_shape(context, document)
     meant = [shape for shape in document.shapes if shape.name in pasted]
-    shapes, held = [shape for shape in meant if context.can_grab(shape)], [*filter(None, map(context.why_held, meant))]
+    shapes = [shape for shape in meant if context.can_grab(shape)]
+    held = [*filter(None, (context.why_held(shape.name) for shape in meant))]
     copied = _names_in_words(context, context.copied)
     if not any(shape.name in context.copied for shape in document.shapes) and not meant:
         session.say(f"Nothing pasted: {copied} is not in this shot")
@@ -233,10 +234,8 @@ def _pasted_by_shape(context: EditContext, document: RotoDocument) -> dict[str, 
 
 
 def _names_in_words(context: EditContext, names: Collection[str]) -> str:
-    """The shown names of some shapes for a message, the first few of many."""
-    shown = [context.session.names.of(name) for name in names]
-    more = len(shown) - edit_frames.MOST_NAMED
-    return ", ".join(shown[: edit_frames.MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    """The shown names of some shapes for a message."""
+    return edit_frames.list_names([context.session.names.of(name) for name in names])
 
 
 def set_key_here(context: EditContext) -> bool:

@@ -87,14 +87,14 @@ class EditContext:
         if shape is None:
             return "Select a shape first: click its curve, or its row in Shapes"
         name = self.session.names.of(shape.name)
-        return self.why_held(shape) or f"Nothing to do for {name} at frame {self.session.frame}"
+        return self.why_held(shape.name) or f"Nothing to do for {name} at frame {self.session.frame}"
 
-    def why_held(self, shape: RotoShape) -> str:
+    def why_held(self, shape_name: str) -> str:
         """The reason why a shape cannot be changed; empty if it can."""
-        name = self.session.names.of(shape.name)
-        if shape.name in self.session.locked:
-            return f"{name} is locked: its lock in Shapes opens it"
-        return f"{name} is hidden: its eye in Shapes shows it" if shape.name in self.session.hidden else ""
+        shown = self.session.names.of(shape_name)
+        if shape_name in self.session.locked:
+            return f"{shown} is locked: its lock in Shapes opens it"
+        return f"{shown} is hidden: its eye in Shapes shows it" if shape_name in self.session.hidden else ""
 
     @property
     def shape(self) -> RotoShape | None:

@@ -81,7 +81,7 @@ class SelectTool(DragTool):
             shape, indices = next(iter(chosen.items()))
             self._grip = Grip(shape, min(indices), "point")  # the curve moves them as a point of them does
         elif name is None and (locked := shape_at(self._context, mouse, is_locked=True)) is not None:
-            self._session.say(f"{self._session.names.of(locked)} is locked: its lock in Shapes opens it")
+            self._session.say(self._context.why_held(locked))
 
     def drag(self, mouse: MouseEvent) -> None:
         """Move the points or the tangent, or stretch the rubber band."""

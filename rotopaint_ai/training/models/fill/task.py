@@ -35,14 +35,13 @@ from rotopaint_ai.training.trainer.config import TrainConfig, check_ranges
 from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weights, read_graph
 from rotopaint_ai.training.trainer.task import (
     NETWORKS,
+    KeptWeights,
     Losses,
     Moment,
     Network,
     PartTask,
     TrainSources,
     to_tensor,
-    weights_of,
-    with_kept_weights,
 )
 
 WIDTHS = (16, 32, 56)
@@ -173,7 +172,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
 
     def __init__(self, config: FillConfig, net: FillNet, train: Array, held_out: Array) -> None:
         self.config, self.net, self.samples, self.held_out = config, net, train, held_out
-        self._first = weights_of(net)
+        self._kept = KeptWeights(net, config.kept)
 
     @classmethod
     def prepare(cls, config: FillConfig, sources: TrainSources) -> FillTask:
@@ -193,8 +192,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
 
     def arrays(self) -> Iterator[Array]:
         """The strips, some at a time."""
-        if self.config.kept:  # a resumed training keeps what it began with
-            yield from (weight.cpu().numpy() for weight in self._first)
+        yield from self._kept.arrays()
         yield from (self.samples[k : k + _AT_ONCE] for k in range(0, len(self.samples), _AT_ONCE))
 
     def make_batch(self, moment: Moment) -> FillInputs:
@@ -219,7 +217,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
 
     def metrics(self, net: FillNet) -> Mapping[str, Any]:
         """The loss on validation strips, for the network that `export` writes and for the joined face."""
-        return fill_figures(with_kept_weights(net, self._first, self.config.kept), self.held_out)
+        return fill_figures(self._kept.mixed_into(net), self.held_out)
 
     def export(self, net: FillNet, path: Path) -> float:
         """Write `fill.onnx` with free sizes. Returns the largest difference to torch on strips of another size.
@@ -237,7 +235,7 @@ class FillTask(PartTask[FillNet, FillInputs]):
         )
         limits, names = {"answer": _PARITY}, ("strip", ("answer",))
         # `load_fill` reads folded batch norms
-        made = with_kept_weights(net, self._first, self.config.kept)
+        made = self._kept.mixed_into(net)
         return export_checked(made, path, names, other, limits=limits, example=example, free=free, rewrite=True)
 
 

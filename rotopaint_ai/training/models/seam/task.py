@@ -37,14 +37,13 @@ from rotopaint_ai.training.trainer.config import TrainConfig, check_ranges
 from rotopaint_ai.training.trainer.onnx_export import export_checked, load_weights, read_graph
 from rotopaint_ai.training.trainer.task import (
     NETWORKS,
+    KeptWeights,
     Losses,
     Moment,
     Network,
     PartTask,
     TrainSources,
     to_tensor,
-    weights_of,
-    with_kept_weights,
 )
 from rotopaint_ai.training.trainer.trainer import Trainer
 
@@ -208,7 +207,7 @@ class SeamTask(PartTask[SeamNets, StripBatch]):
 
     def __init__(self, config: SeamConfig, net: SeamNets, examples: Examples) -> None:
         self.config, self.net, self.examples = config, net, examples
-        self._first = weights_of(net)
+        self._kept = KeptWeights(net, config.kept)
         self.samples, self.held_out = examples.rows_of("train"), examples.rows_of("val")
         if not len(self.samples):
             raise TrainingError(f"{examples.dataset.name}: no open shapes of role 'seam'; wanted a data set with seams")
@@ -236,8 +235,7 @@ class SeamTask(PartTask[SeamNets, StripBatch]):
     def arrays(self) -> Iterator[npt.NDArray[Any]]:
         """The samples' sizes and curves."""
         yield np.array([(sample.width, sample.height) for sample in self.data.samples])
-        if self.config.kept:  # a resumed training keeps what it began with
-            yield from (weight.cpu().numpy() for weight in self._first)
+        yield from self._kept.arrays()
         yield from (np.asarray(self.samples), self.data.truth.landmarks, self.data.truth.points)
 
     def make_batch(self, moment: Moment) -> StripBatch:
@@ -281,7 +279,7 @@ class SeamTask(PartTask[SeamNets, StripBatch]):
     def metrics(self, net: SeamNets) -> Mapping[str, Any]:
         """Share of visible rows whose best offset is within 2 steps, and share of hidden rows that are recognised as
         hidden, for the network that `export` writes."""
-        rng, net = np.random.default_rng(1), with_kept_weights(net, self._first, self.config.kept)
+        rng, net = np.random.default_rng(1), self._kept.mixed_into(net)
         right, blind = [], []
         for row in self.held_out[:_LOOKED_AT]:
             item = self.examples.make(int(row), rng, augment=False)
@@ -301,7 +299,7 @@ class SeamTask(PartTask[SeamNets, StripBatch]):
 
     def export(self, net: SeamNets, path: Path) -> float:
         """Write `seam.onnx` with a free number of places, and `seam_features.onnx` beside it."""
-        return export_seam(with_kept_weights(net, self._first, self.config.kept), path)
+        return export_seam(self._kept.mixed_into(net), path)
 
 
 NETWORKS.register("seam")(
