@@ -72,7 +72,7 @@ def add_line_arguments(parser: argparse.ArgumentParser) -> None:
         "--export",
         default="nuke",
         metavar="FORMAT,...",
-        help="exchange files beside shapes.roto.json: " + ", ".join(_written_formats()),
+        help="exchange files beside shapes.roto.json and shapes.nk: " + ", ".join(_written_formats()),
     )
     parser.add_argument(
         "--method", type=fill_named, choices=fills.names(), default=fills.DEFAULT, help="how seams are painted out"
@@ -133,8 +133,9 @@ def _pack_of_face(project: str | None, face: str | None) -> str | None:
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """Formats from `nuke,svg`."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    """Formats from `nuke,svg`; `nuke` is one unless there are none."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    return tuple(dict.fromkeys(("nuke", *names))) if names else ()
 
 
 def do(job: RunJob, *, events: bool) -> int:

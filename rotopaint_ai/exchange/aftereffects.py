@@ -10,9 +10,9 @@ in every language.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -93,8 +93,7 @@ def dumps(document: RotoDocument) -> str:
         "masks": [_mask_of_shape(shape, document) for shape in hold_outs_last(document).shapes if shape.keys],
     }
     script = (_HOSTS / "after_effects_build.jsx").read_text(encoding="utf-8")
-    text = json.dumps(data, allow_nan=False, ensure_ascii=True).replace('}, {"name"', '},\n{"name"')
-    return f"{_SCRIPT.begin}{text.replace('], [', '],[')}{_SCRIPT.end}\n{script}"
+    return f"{_SCRIPT.begin}{parsing.json_lines(data, depth=2)}{_SCRIPT.end}\n{script}"
 
 
 def _mask_of_shape(shape: RotoShape, document: RotoDocument) -> dict[str, Any]:
@@ -111,7 +110,8 @@ def _mask_of_shape(shape: RotoShape, document: RotoDocument) -> dict[str, Any]:
 
 def _key_row(frame: int, shape: RotoShape) -> list[Any]:
     key = shape.keys[frame]
-    parsing.finite_number(f"shape '{shape.name}': a control point", max(abs(v) for point in key.points for v in point))
+    for number in (v for point in key.points for v in point):
+        parsing.finite_number(f"shape '{shape.name}': a control point", number)
     rows = [[round(value, 9) for value in point] for point in key.points]
     head = [frame, key.interpolation == "hold", rows]
     if not shape.has_feather_line:
@@ -171,7 +171,7 @@ def _dumped_masks(
             continue
         for mask in read_rows(layer, "masks", where):
             row = {**mask, "name": f"{name}/{mask.get('name')}" if len(layers) > 1 else str(mask.get("name"))}
-            found.append({**row, "feather": _outside(row, where, warnings)})
+            found.append({**row, "feather": _outside(row, where, warnings), "is_dumped": True})
             _report_mask(row, warnings)
     return found
 
@@ -293,17 +293,24 @@ def _hidden_of_mask(
     mask: Mapping[str, Any], name: str, span: tuple[int, int], where: str, warnings: list[str]
 ) -> dict[int, bool]:
     rows: Sequence[object] = mask.get("opacity") or []
-    changes = []
+    keys = []
     for row in rows:
         if not isinstance(row, list) or len(row) != 2:
             raise DocumentError(f"{where}: opacity is {str(row)[:30]}; wanted [frame, percent]")
         value = parsing.finite_number(f"{where}: opacity", row[1])
         if 0.0 < value < 100.0:
             warnings.append(f"{name}: is partly transparent at times; the document draws it opaque")
-        changes.append(
+        keys.append(
             (
                 span[0] if row[0] is None else parsing.whole_frame(f"{where}: a key's frame", row[0], name, warnings),
-                value > 0.0,
+                value,
             )
         )
-    return visible_between(sorted(changes), *span)
+    keys.sort()
+    # a dump does not tell whether keys hold; those of our own script do
+    if mask.get("is_dumped") and any(b > a + 1 and before != after for (a, before), (b, after) in pairwise(keys)):
+        warnings.append(
+            f"{name}: is partly transparent at times, unless its opacity keys hold; the document shows or hides it "
+            "from each of them on"
+        )
+    return visible_between([(frame, value > 0.0) for frame, value in keys], *span)

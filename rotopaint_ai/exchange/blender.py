@@ -167,7 +167,8 @@ def _key_rows(
     scales = _feather_scales(points, document.width, document.height, document.pixel_aspect)
     rows = []
     for p, feather, scale in zip(points, feathers, scales, strict=True):
-        parsing.finite_number(f"shape '{name}': a control point", max(map(abs, p)))
+        for value in p:
+            parsing.finite_number(f"shape '{name}': a control point", value)
         places = ((p.x, p.y), (p.x + p.in_dx, p.y + p.in_dy), (p.x + p.out_dx, p.y + p.out_dy))
         six = [v for x, y in places for v in _to_mask(x, y, document)]
         rows.append([round(v, 9) for v in (*six, feather / scale)])
@@ -236,6 +237,7 @@ def _dumped_rows(mask: Mapping[str, Any], several: bool, where: str, warnings: l
                     **spline,
                     "name": name,
                     "alpha": layer.get("alpha", []),
+                    "is_dumped": True,
                     "blend": layer.get("blend"),
                     "reversed": layer.get("name") in turned,
                 }
@@ -337,6 +339,13 @@ def _hidden_of_layer(
         value = parsing.finite_number(f"{where}: '{name}': opacity", pair[1])
         frame = span[0] if pair[0] is None else round(parsing.finite_number(f"{where}: '{name}': a frame", pair[0]))
         changes.append((frame, value))
-    if any(0.0 < value < 1.0 for _, value in changes) or any(a == b for (a, _), (b, _) in pairwise(sorted(changes))):
+    changes.sort()
+    if any(0.0 < value < 1.0 for _, value in changes) or any(a == b for (a, _), (b, _) in pairwise(changes)):
         warnings.append(f"{name}: is partly transparent at times; the document draws it opaque")
-    return visible_between(sorted((frame, value > 0.0) for frame, value in changes), *span)
+    # a dump does not tell whether keys hold; those of our own script do
+    if row.get("is_dumped") and any(b > a + 1 and before != after for (a, before), (b, after) in pairwise(changes)):
+        warnings.append(
+            f"{name}: is partly transparent at times, unless its opacity keys hold; the document shows or hides it "
+            "from each of them on"
+        )
+    return visible_between([(frame, value > 0.0) for frame, value in changes], *span)

@@ -83,7 +83,8 @@ def dumps(document: RotoDocument) -> str:
 
 
 def _polygon(name: str, points: Points, image: int, category: int) -> dict[str, Any]:
-    parsing.finite_number(f"shape '{name}': a control point", max(max(abs(p.x), abs(p.y)) for p in points))
+    for number in (v for p in points for v in (p.x, p.y)):
+        parsing.finite_number(f"shape '{name}': a control point", number)
     flat = [round(v, 4) for p in points for v in (p.x, p.y)]
     return {
         "image_id": image,
@@ -210,7 +211,8 @@ def _annotation_polygons(
         return []
     if not isinstance(parts, list):
         raise DocumentError(f"{where}: a segmentation is not a list of polygons; write the file again")
-    name = str(_category(annotation, categories).get("name", "shape")).strip() or "shape"
+    name = str(_category(annotation, categories).get("name", "shape"))
+    name = name if name.strip() else "shape"
     rows = []
     for part in parts:
         if not isinstance(part, list) or len(part) % 2 or len(part) < 2:

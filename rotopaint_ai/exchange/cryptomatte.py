@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from rotopaint_ai import files
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange import lossiness
+from rotopaint_ai.exchange import lossiness, parsing
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.format_spec import Tell
 from rotopaint_ai.exchange.lossiness import Loss
@@ -30,7 +30,7 @@ from rotopaint_ai.exchange.parsing import frame_file, frame_pattern
 from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.plates import exr_writer
 from rotopaint_ai.shapes.rasterise import mattes_of
-from rotopaint_ai.shapes.roto import RotoDocument
+from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
 
 LAYER: Final = "CryptoShape"
 KEEPS: Final[frozenset[Feature]] = frozenset(
@@ -112,8 +112,10 @@ def write(path: Path, document: RotoDocument, tell: Tell = _tell_nobody) -> floa
     """Write one EXR per frame at `pattern(path)`, and read each back while its mattes are in memory.
 
     `tell` receives the number of finished frames. Returns the largest difference of a matte, 0 to 1.
-    Raises DocumentError where two names share a number.
+    Raises DocumentError where two names share a number, and on numbers that are not finite.
     """
+    for shape in document.shapes:
+        _refuse_far_points(shape)
     names = [shape.name for shape in document.shapes if shape.keys]
     numbers = {identity(name): name for name in names}
     if len(numbers) < len(names):
@@ -122,6 +124,14 @@ def write(path: Path, document: RotoDocument, tell: Tell = _tell_nobody) -> floa
     target = pattern(path)
     texts = metadata(names)
     return max(_each_pose(document, lambda frames: _write_pose(target, document, frames, texts), tell), default=0.0)
+
+
+def _refuse_far_points(shape: RotoShape) -> None:
+    """Refuse what the reader of a text format refuses: a picture would show nothing of it."""
+    for key in shape.keys.values():
+        for row in (*key.points, *key.feather, *key.widths):
+            for value in row:
+                parsing.finite_number(f"shape '{shape.name}': a control point", value)
 
 
 def read_back(path: Path, document: RotoDocument) -> float:

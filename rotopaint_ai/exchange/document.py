@@ -84,7 +84,9 @@ def read(path: Path | str) -> RotoDocument:
     try:
         check_file(path)
         text = path.read_text(encoding="utf-8-sig")  # some editors on Windows begin a file with its mark
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise DocumentError(f"{path.name}: cannot be read ({error.strerror or error}); check the path") from error
+    except UnicodeDecodeError as error:
         raise DocumentError(f"{path.name}: cannot be read as text ({error}); check the path") from error
     return loads(text, where=path.name)
 

@@ -43,7 +43,7 @@ from rotopaint_ai.exchange.parsing import SizeConflictError, frame_files
 from rotopaint_ai.exchange.stroke_outlines import closed_strokes
 from rotopaint_ai.files import refuse_no_file
 from rotopaint_ai.shapes import edit
-from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, Slopes, StrokeWidth
 
 if TYPE_CHECKING:
     from rotopaint_ai.exchange.round_trip import Proof
@@ -352,9 +352,18 @@ def _read_at(
 
 
 def _scaled_shape(shape: RotoShape, x: float, y: float) -> RotoShape:
+    def of_rows(rows: Points) -> Points:
+        return tuple(ControlPoint(*(value * (x, y)[i % 2] for i, value in enumerate(row))) for row in rows)
+
     def scaled(key: Key) -> Key:
-        points = (ControlPoint(*(value * (x, y)[i % 2] for i, value in enumerate(point))) for point in key.points)
-        return replace(key, points=tuple(points))
+        widths = tuple(StrokeWidth(*(value * x for value in each)) for each in key.widths)
+        slopes = key.slopes and Slopes(
+            of_rows(key.slopes.leaving),
+            of_rows(key.slopes.arriving),
+            of_rows(key.slopes.feather_leaving),
+            of_rows(key.slopes.feather_arriving),
+        )
+        return replace(key, points=of_rows(key.points), feather=of_rows(key.feather), widths=widths, slopes=slopes)
 
     width = None if shape.width_px is None else shape.width_px * x
     looks = replace(shape, width_px=width, feather_px=shape.feather_px * x)
@@ -502,6 +511,8 @@ def convert(
     format_of(target)
     _refuse_source(Path(target), Path(source))
     found, lost = read(source, width=width, height=height, pixel_aspect=pixel_aspect, fps=fps, node=node, override=True)
+    if not found.shapes and not found.landmarks.keys:
+        lost = (*lost, f"{Path(source).name}: holds no shapes; export the node or the layers that carry them")
     meant = edit.shift_frames(found, offset) if offset else found
     if offset and found.metadata:
         meant = replace(meant, metadata={})

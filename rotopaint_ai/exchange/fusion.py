@@ -25,9 +25,10 @@ KEEPS: Final[frozenset[Feature]] = frozenset(
 WORDS: Final[Mapping[Feature, str]] = {
     "keys": lossiness.HOLDS,
     "feather": "{names}: an open shape's feather is not written; use the mask's Soft Edge",
-    "names": "{names}: blanks and signs in names became '_'",
+    "names": "{names}: blanks and signs in names became '_', or a name in use got a number",
     "layers": "{names}: Fusion has no layers of masks; the layer's name precedes the shape's",
 }
+_SPLINES: Final = ("Polyline", "Polyline2", "Level")  # names of a mask's splines, after its own
 _SPREAD: Final = 110  # distance between nodes in the flow
 
 
@@ -47,8 +48,21 @@ def losses_of(document: RotoDocument) -> list[Loss]:
 
 
 def fusion_names(document: RotoDocument) -> dict[str, str]:
-    """The name of the node of each shape."""
-    return parsing.names_of(document, _tool_name)
+    """The name of the node of each shape. Names of splines are nobody else's, because they are nodes, too."""
+    taken = parsing.TakenNames()
+    names: dict[str, str] = {}
+    for shape in document.shapes:
+        if shape.keys:
+            names[shape.name] = _free_tool_name(_tool_name(shape.name), taken)
+            taken.update(names[shape.name] + spline for spline in _SPLINES)
+    return names
+
+
+def _free_tool_name(name: str, taken: parsing.TakenNames) -> str:
+    free = parsing.free_name(name, taken)
+    while any(free + spline in taken for spline in _SPLINES):
+        free = parsing.free_name(name, taken)
+    return free
 
 
 def _tool_name(name: str) -> str:
@@ -138,7 +152,8 @@ def _key_entry(place: int, frame: int, points: Points, shape: RotoShape, documen
 
 def _point_entry(p: ControlPoint, name: str, document: RotoDocument) -> str:
     width, height = document.width, document.height
-    parsing.finite_number(f"shape '{name}': a control point", max(map(abs, p)))
+    for value in p:
+        parsing.finite_number(f"shape '{name}': a control point", value)
     x, y = p.x / width - 0.5, 0.5 - p.y / height
     numbers = (x, y, p.in_dx / width, -p.in_dy / height, p.out_dx / width, -p.out_dy / height)
     labels = ("X", "Y", "LX", "LY", "RX", "RY")

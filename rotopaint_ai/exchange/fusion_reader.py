@@ -24,6 +24,8 @@ from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, Ro
 
 _MASKS: Final = {"PolylineMask", "BSplineMask"}
 _UNREAD: Final = {"RectangleMask", "EllipseMask", "BitmapMask", "WandMask", "RangesMask", "PaintMask"}
+_ADDS: Final = {"Merge", "Add", "Maximum"}  # paint modes that add a mask to its effect mask; the first is the default
+_HOLDS_OUT: Final = "Subtract"  # the paint mode that takes a mask away from its effect mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ def loads(text: str, *, width: int | None = None, height: int | None = None, whe
     ]
     size = parsing.plate_size(where, _stated_mask_size(masks, warnings), width, height)
     found = [(name, *_outlines_of(name, mask, tools, size, where, warnings)) for name, mask in masks.items()]
-    levels = {name: _visible_levels(mask, tools) for name, mask in masks.items()}
+    levels = {name: _visible_levels(name, mask, tools, warnings) for name, mask in masks.items()}
+    _report_hold_outs(masks, warnings)
     frames = [f for _, edge, outer in found for f in (*edge.keys, *outer.keys) if f is not None]
     first, last = parsing.frame_range(where, [*frames, *(f for changes in levels.values() for f, _ in changes)])
     shapes = [
@@ -141,6 +144,7 @@ def _outlines_of(
         warnings.append(f"{name}: has no points and is left out")
         return _Outline({}), _Outline({})
     _report_mask_controls(name, mask, warnings)
+    _report_border(name, mask, found.closed, warnings)
     is_off = bool(mask.table("Inputs").table("Polyline2").fields.get("Disabled"))
     return found, _Outline({}) if is_off else outer
 
@@ -291,6 +295,46 @@ def _report_mask_controls(name: str, mask: LuaTable, warnings: list[str]) -> Non
             warnings.append(f"{name}: is drawn partly ({control}); the document draws it completely")
     if 0.0 < _input_number(mask, "Level", 1.0) < 1.0:
         warnings.append(f"{name}: is partly transparent; the document draws it opaque")
+    mode = _paint_mode(mask)
+    if mode not in _ADDS and mode != _HOLDS_OUT:
+        warnings.append(f"{name}: is in mode {mode.lower()}; the document adds every shape")
+
+
+def _paint_mode(mask: LuaTable) -> str:
+    value = _input(mask, "PaintMode")
+    word = value.items[0] if isinstance(value, LuaTable) and value.items else value
+    return word if isinstance(word, str) else "Merge"
+
+
+def _report_hold_outs(masks: Mapping[str, LuaTable], warnings: list[str]) -> None:
+    """Report hold-outs that are not subtracted from every other mask, but only from those that lead into them."""
+    added = {name for name, mask in masks.items() if _paint_mode(mask) != _HOLDS_OUT}
+    for name, mask in masks.items():
+        if name not in added and not added <= _effect_masks(mask, masks):
+            warnings.append(
+                f"{name}: is subtracted only from the shapes before it; the document subtracts it from every shape"
+            )
+
+
+def _effect_masks(mask: LuaTable, masks: Mapping[str, LuaTable]) -> set[str]:
+    """The masks that lead into a mask, one through another."""
+    found: set[str] = set()
+    while (name := mask.table("Inputs").table("EffectMask").text("SourceOp")) in masks and name not in found:
+        found.add(name)
+        mask = masks[name]
+    return found
+
+
+def _report_border(name: str, mask: LuaTable, closed: bool, warnings: list[str]) -> None:
+    """Report a border that is not the width of a stroke."""
+    driven = _how_driven(mask, "BorderWidth")
+    if not closed:
+        if driven:
+            warnings.append(f"{name}: its BorderWidth {driven}, which is not followed; the document holds one width")
+    elif _input_number(mask, "Solid", 1.0) == 0.0:
+        warnings.append(f"{name}: is drawn only as an outline; the document fills it")
+    elif driven or _input_number(mask, "BorderWidth", 0.0) != 0.0:
+        warnings.append(f"{name}: its BorderWidth moves the edge, which is not held by the document")
 
 
 def _shape_of_polyline(
@@ -313,7 +357,8 @@ def _shape_of_polyline(
     looks = replace(
         _with_eases(parsing.foreign_shape(name, edge.closed, kept), edge.timings, keeps_eases, warnings),
         width_px=None if width is None else round(width, 6),
-        visible=visible_between(levels, *span),
+        visible=visible_between(levels or [(span[0], _input_number(mask, "Level", 1.0) > 0.0)], *span),
+        subtract=_paint_mode(mask) == _HOLDS_OUT,
     )
     return _with_outer(looks, outer, span[0], keeps_eases, warnings)
 
@@ -334,11 +379,26 @@ def _with_eases(shape: RotoShape, timings: Mapping[int, Timing], keeps_eases: bo
     return shape.with_keys(dict(sorted(keys.items())))
 
 
-def _visible_levels(mask: LuaTable, tools: Mapping[str, LuaTable]) -> list[tuple[int, bool]]:
+def _visible_levels(
+    name: str, mask: LuaTable, tools: Mapping[str, LuaTable], warnings: list[str]
+) -> list[tuple[int, bool]]:
     """Keys of a mask's animated level: the frame, and whether the mask is visible from there."""
-    changes = []
+    keys: dict[int, tuple[float, LuaTable]] = {}
     driver = tools.get(mask.table("Inputs").table("Level").text("SourceOp"), LuaTable())
     for time, key in driver.table("KeyFrames").fields.items():
         if isinstance(time, float) and isinstance(key, LuaTable) and key.items and isinstance(key.items[0], float):
-            changes.append((round(parsing.finite_number("Level", time)), key.items[0] > 0.0))
-    return sorted(changes)
+            keys[round(parsing.finite_number("Level", time))] = key.items[0], key.table("Flags")
+    driven = _how_driven(mask, "Level")
+    if driven and not keys:
+        warnings.append(f"{name}: its Level {driven}, which is not followed; bake it into keys in Fusion")
+    rows = sorted((frame, value, flags) for frame, (value, flags) in keys.items())
+    fades = [(a, b) for a, b in pairwise(rows) if b[0] > a[0] + 1 and a[1] != b[1] and not _steps(a[2], b[2])]
+    if fades or any(0.0 < value < 1.0 for _, value, _ in rows):
+        warnings.append(f"{name}: is partly transparent at times; the document draws it opaque")
+    shown_after = [(a[0] + 1, True) for a, b in fades if b[1] > 0.0]
+    return sorted([*((frame, value > 0.0) for frame, value, _ in rows), *shown_after])
+
+
+def _steps(begin: LuaTable, end: LuaTable) -> bool:
+    """Whether the value jumps between two keys with these flags."""
+    return begin.fields.get("StepOut") is True or end.fields.get("StepIn") is True

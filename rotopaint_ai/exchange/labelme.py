@@ -78,13 +78,10 @@ def dumps_frame(flat: RotoDocument, frame: int) -> str:
     rows = []
     for shape in flat.shapes:
         if frame in shape.keys and shape.is_visible(frame):
-            points = shape.keys[frame].points
-            parsing.finite_number(
-                f"shape '{shape.name}': a control point", max(max(abs(p.x), abs(p.y)) for p in points)
-            )
-            rows.append(
-                _shape_row(shape.name, "polygon" if shape.closed else "linestrip", [(p.x, p.y) for p in points])
-            )
+            places = [(p.x, p.y) for p in shape.keys[frame].points]
+            for value in (v for place in places for v in place):
+                parsing.finite_number(f"shape '{shape.name}': a control point", value)
+            rows.append(_shape_row(shape.name, "polygon" if shape.closed else "linestrip", places))
     marks = flat.landmarks
     seen = zip(marks.names, marks.keys.get(frame, ()), strict=False)
     rows += [_shape_row(name, "point", [(mark.x, mark.y)]) for name, mark in seen if mark is not None]
@@ -183,7 +180,8 @@ def _drawn_polygons(
     for place, row in enumerate(shapes, 1):
         if not isinstance(row, dict) or not isinstance(row.get("points"), list):
             raise DocumentError(f"{where}: shape {place} has no points; write the file again")
-        label = str(row.get("label") or "shape").strip() or "shape"
+        label = str(row.get("label") or "shape")
+        label = label if label.strip() else "shape"
         here = f"{where}: '{label}'"
         places = [_read_place(each, here) for each in row["points"]]
         kind = str(row.get("shape_type") or "polygon")

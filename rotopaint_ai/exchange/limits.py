@@ -81,6 +81,7 @@ def check_range(first: int, last: int, where: str) -> None:
 def check_frames(document: RotoDocument, where: str) -> None:
     """Refuse a document with an impossible frame range or impossible key frames."""
     keyed = [frame for shape in document.shapes for frame in shape.keys]
+    keyed += [frame for layer in document.layers for frame in (*layer.poses, *layer.track)]
     check_range(min([document.first_frame, *keyed]), max([document.last_frame, *keyed]), where)
 
 

@@ -99,7 +99,8 @@ def _duration(document: RotoDocument) -> int:
 
 def _path_key(frame: int, shape: RotoShape, first: int) -> dict[str, Any]:
     key = shape.keys[frame]
-    parsing.finite_number(f"shape '{shape.name}': a control point", max(abs(v) for point in key.points for v in point))
+    for number in (v for point in key.points for v in point):
+        parsing.finite_number(f"shape '{shape.name}': a control point", number)
     rows = [[round(v, 6) for v in point] for point in key.points]
     path = {"i": [r[2:4] for r in rows], "o": [r[4:] for r in rows], "v": [r[:2] for r in rows], "c": shape.closed}
     if key.interpolation == "hold":
@@ -198,7 +199,7 @@ def _items_of_layer(
 ) -> list[_PathItem]:
     """The masks and paths of a layer, each with its own name where there are several."""
     name = str(layer.get("nm") or f"layer {layer.get('ind', '')}".strip())
-    masks = [_mask_item(mask, name, warnings) for mask in _objects(layer.get("masksProperties", []), where)]
+    masks = [_mask_item(mask, name, where, warnings) for mask in _objects(layer.get("masksProperties", []), where)]
     found = [*masks, *_items_of_group(_objects(layer.get("shapes", []), where), name, where, warnings)]
     if layer.get("ty") == 0:
         warnings.append(f"{name}: is a separate composition and is left out; export it by itself")
@@ -215,9 +216,11 @@ def _with_parents(layer: Mapping[str, Any], layers: Sequence[Mapping[str, Any]])
     return found
 
 
-def _mask_item(mask: Mapping[str, Any], name: str, warnings: list[str]) -> _PathItem:
+def _mask_item(mask: Mapping[str, Any], name: str, where: str, warnings: list[str]) -> _PathItem:
     if mask.get("mode", "a") not in ("a", "l") or mask.get("inv"):
         warnings.append(f"{name}: a mask that is inverted or not added; the document adds every shape")
+    if not _is_opaque(mask, where):
+        warnings.append(f"{name}: its mask is transparent, partly or fully; the document draws it opaque")
     return _PathItem(str(mask.get("nm") or name), _object_of(mask.get("pt")), None)
 
 
@@ -227,6 +230,9 @@ def _items_of_group(
     if depth > _DEEPEST:
         raise DocumentError(f"{where}: groups nested deeper than {_DEEPEST}; flatten them and export again")
     width = next((_number_of(row.get("w"), where) for row in rows if row.get("ty") == "st"), None)
+    fills, strokes = ([row for row in rows if row.get("ty") in kinds] for kinds in (("fl", "gf"), ("st", "gs")))
+    if not all(_is_opaque(row, where) for row in fills or strokes):
+        warnings.append(f"{name}: its fill or stroke is transparent, partly or fully; the document draws it opaque")
     for row in rows:
         own, kind = str(row.get("nm") or name), row.get("ty")
         if row.get("hd") is True and kind in ("gr", "sh"):
@@ -235,10 +241,13 @@ def _items_of_group(
             yield from _items_of_group(_objects(row.get("it", []), where), own, where, warnings, depth + 1)
         elif kind == "sh":
             yield _PathItem(own, _object_of(row.get("ks")), width)
-        elif kind == "tr" and not _stands_still(row):
-            warnings.append(
-                f"{name}: is moved, scaled or rotated in its group; its paths are read without that transform"
-            )
+        elif kind == "tr":
+            if not _stands_still(row):
+                warnings.append(
+                    f"{name}: is moved, scaled or rotated in its group; its paths are read without that transform"
+                )
+            if not _is_opaque(row, where):
+                warnings.append(f"{name}: its group is transparent, partly or fully; the document draws it opaque")
         elif kind in ("rc", "el", "sr"):
             warnings.append(f"{name}: a rectangle, ellipse or star is left out; convert it to a path")
 
@@ -358,15 +367,33 @@ def _move_of(entry: Mapping[str, Any], where: str) -> tuple[Interpolation, time_
 def _hidden_by_opacity(
     opacity: object, name: str, span: tuple[int, int], where: str, warnings: list[str]
 ) -> dict[int, bool]:
-    rows = _object_of(opacity).get("k", 100)
-    entries = rows if isinstance(rows, list) and rows and isinstance(rows[0], dict) else [{"t": span[0], "s": rows}]
     changes = []
-    for entry in _objects(entries, where):
-        value = _number_of({"k": entry.get("s", 100)}, where)
-        if 0.0 < value < 100.0 or (len(entries) > 1 and entry.get("h") != 1 and entry is not entries[-1]):
+    entries = _opacity_keys(opacity, span[0], where)
+    for entry, after in zip(entries, [*entries[1:], {}]):
+        value, fades = _percent(entry, where), bool(after) and entry.get("h") != 1
+        if 0.0 < value < 100.0 or fades:
             warnings.append(f"{name}: is partly transparent at times; the document draws it opaque")
-        changes.append((parsing.whole_frame(f"{where}: a key's time", entry.get("t"), name, warnings), value > 0.0))
+        frame = parsing.whole_frame(f"{where}: a key's time", entry.get("t"), name, warnings)
+        changes.append((frame, value > 0.0))
+        if fades and _percent(after, where) > 0.0:
+            changes.append((frame + 1, True))
     return visible_between(sorted(changes), *span)
+
+
+def _opacity_keys(opacity: object, first: int, where: str) -> list[dict[str, Any]]:
+    """The keys of an opacity; one at `first` where it is not animated."""
+    rows = _object_of(opacity).get("k", 100)
+    keyed = isinstance(rows, list) and rows and isinstance(rows[0], dict)
+    return _objects(rows if keyed else [{"t": first, "s": rows}], where)
+
+
+def _percent(key: Mapping[str, Any], where: str) -> float:
+    return _number_of({"k": key.get("s", 100)}, where)
+
+
+def _is_opaque(row: Mapping[str, Any], where: str) -> bool:
+    """Whether a mask, fill, stroke or group is fully opaque at all its keys."""
+    return all(_percent(key, where) == 100.0 for key in _opacity_keys(row.get("o"), 0, where))
 
 
 def _hidden_by_layer(layer: Mapping[str, Any], span: tuple[int, int], where: str) -> dict[int, bool]:

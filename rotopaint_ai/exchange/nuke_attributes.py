@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Final
 
 from rotopaint_ai.exchange.nuke_metadata import KEPT
-from rotopaint_ai.exchange.nuke_tree import CYCLE, NukeCurve, NukeLayer, NukeShape, Views, values_of
+from rotopaint_ai.exchange.nuke_tree import CYCLE, OPEN, NukeCurve, NukeLayer, NukeShape, Views, values_of
 
 Report = Callable[[str], None]
 
@@ -70,6 +71,33 @@ def _report_views(found: Sequence[Views], report: Report) -> None:
         report(f"has separate curves for the views {names[:60]}; those of {read[:20]} are used in all views")
 
 
+def _differs(curve: NukeCurve | None, usual: float) -> bool:
+    """Whether a file states another value than the usual one, at some key."""
+    if curve is None or not curve.keys:
+        return curve is not None and curve.constant != usual
+    return any(key.value != usual for key in curve.keys)
+
+
+def _is_partial(opacity: NukeCurve) -> bool:
+    """Whether an opacity lies between 0 and 1 at a key, or on its way between keys."""
+    if not opacity.keys:
+        return 0.0 < opacity.constant < 1.0
+    return any(0.0 < key.value < 1.0 for key in opacity.keys) or any(
+        not a.step and a.value != b.value and min(a.value, b.value) < 1.0 and max(a.value, b.value) > 0.0
+        for a, b in pairwise(opacity.keys)
+        if b.time - a.time > 1.0
+    )
+
+
+def _report_first_keys(shape: NukeShape, report: Report) -> None:
+    """Report what a document holds once for a whole shape, and the file over time."""
+    of_edge, of_stroke = {"fo": "feather", "fx": "feather", "fy": "feather"}, {"osw": "width", "osf": "feather"}
+    words = of_stroke if shape.outline.flags & OPEN else of_edge
+    keyed = [(words[name], curve) for name, curve in shape.attributes if curve.keys and name in words]
+    for word in dict.fromkeys(word for word, curve in keyed if len(set(values_of(curve))) > 1):
+        report(f"{word} changes over time; that of the first key counts")
+
+
 def report_attributes(shape: NukeShape, layers: Sequence[NukeLayer], report: Report) -> None:
     """Report attributes that change the picture and that a document cannot hold."""
     elements: tuple[NukeShape | NukeLayer, ...] = (shape, *layers)
@@ -82,12 +110,13 @@ def report_attributes(shape: NukeShape, layers: Sequence[NukeLayer], report: Rep
     }
     for name, (default, text) in usual.items():
         asked = elements[1:] if name == "bm" and holds_out(shape) else elements
-        if any(attribute(element, name, default) != default for element in asked):
+        if any(_differs(curve_of(element, name), default) for element in asked):
             report(f"{text}, {KEPT}")
     for element in elements:
         opacity = curve_of(element, "opc")
-        if opacity is not None and any(0.0 < value < 1.0 for value in values_of(opacity)):
+        if opacity is not None and _is_partial(opacity):
             report(f"is partly transparent, {KEPT}")
+    _report_first_keys(shape, report)
     if any(name == "nv" or re.fullmatch(r"view\d+", name) for each in elements for name, _ in each.attributes):
         report("belongs to some views of a stereo script only; the document draws it in all views")
     if attribute(shape, "a", 1.0) != 1.0:

@@ -8,12 +8,14 @@ track, sampled at every frame.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.exchange.limits import check_range
 from rotopaint_ai.exchange.nuke_motion import Motion
 from rotopaint_ai.exchange.nuke_tree import CurveKey, NukeCurve, NukeLayer, NukeTransform, values_of
+from rotopaint_ai.exchange.parsing import TakenNames, free_name
 from rotopaint_ai.shapes.layers import Layer, LayerPose, Matrix, product
 
 _POSED = {0: 0.0, 1: 0.0, 3: 0.0, 4: 0.0, 8: 0.0, 9: 1.0, 10: 1.0}  # positions in Nuke's list that a pose uses
@@ -62,35 +64,48 @@ def _straight_curve(frames: Sequence[int], values: Sequence[float]) -> NukeCurve
     return NukeCurve(keys=tuple(keys))
 
 
-def layers_read(
-    above: Sequence[NukeLayer], names: Iterable[str], height: int, known: dict[tuple[int, ...], Layer]
-) -> Layer | None:
-    """Our layer for a chain of Nuke layers (outermost first, without the root); None where none of them moves.
+class LayersRead:
+    """Our layers for those of a Nuke node, so that its shapes share them.
 
-    `names`: the names of the Nuke layers. `known` caches layers, so that shapes share them. An inner layer that our
-    writer made only to hold a track becomes that track again. Raises DocumentError where a layer is scaled to zero.
+    A layer whose name another one has gets a number, and `losses` says so.
     """
-    layer: Layer | None = None
-    for depth, (each, name) in enumerate(zip(above, names, strict=True)):
-        motion = Motion([each.transform])
-        if motion.is_identity:
-            continue
-        key = tuple(id(part) for part in above[: depth + 1])
-        if key not in known:
-            known[key] = _layer_read(each, name, motion, height, layer)
-        layer = known[key]
-    return layer
 
+    def __init__(self, height: int, losses: list[str]) -> None:
+        self._height, self._losses = height, losses
+        self._found: dict[tuple[int, ...], Layer] = {}
+        self._taken = TakenNames()
 
-def _layer_read(each: NukeLayer, name: str, motion: Motion, height: int, parent: Layer | None) -> Layer:
-    posed = _poses_read(each.transform, motion, height)
-    if posed is not None:
-        return Layer(name, posed, parent=parent)
-    flip: Matrix = (1.0, 0.0, 0.0, 0.0, -1.0, float(height), 0.0, 0.0, 1.0)
-    track = {frame: product(flip, product(motion.at(frame), flip)) for frame in _frames_of(motion)}
-    if parent is not None and not parent.track and name == f"{parent.name}/{TRACK}":
-        return Layer(parent.name, parent.poses, track, parent.parent)
-    return Layer(name, track=track, parent=parent)
+    def chain(self, above: Sequence[NukeLayer], names: Sequence[str]) -> Layer | None:
+        """Our layer for a chain of Nuke layers (outermost first, without the root); None where none of them moves.
+
+        `names`: the names of the Nuke layers. An inner layer that our writer made only to hold a track becomes that
+        track again. Raises DocumentError where a layer is scaled to zero, and for impossible frames.
+        """
+        layer: Layer | None = None
+        for depth, (each, name) in enumerate(zip(above, names, strict=True)):
+            motion = Motion([each.transform])
+            if motion.is_identity:
+                continue
+            key = tuple(id(part) for part in above[: depth + 1])
+            if key not in self._found:
+                holds_track = depth > 0 and name == f"{names[depth - 1]}/{TRACK}"
+                self._found[key] = self._read(each, name, motion, layer, holds_track=holds_track)
+            layer = self._found[key]
+        return layer
+
+    def _read(self, each: NukeLayer, name: str, motion: Motion, parent: Layer | None, *, holds_track: bool) -> Layer:
+        if motion.times:
+            check_range(math.floor(motion.times[0]), math.ceil(motion.times[-1]), f"layer {name}")
+        posed, track = _poses_read(each.transform, motion, self._height), dict[int, Matrix]()
+        if posed is None:
+            flip: Matrix = (1.0, 0.0, 0.0, 0.0, -1.0, float(self._height), 0.0, 0.0, 1.0)
+            track = {frame: product(flip, product(motion.at(frame), flip)) for frame in _frames_of(motion)}
+            if holds_track and parent is not None and not parent.track:
+                return Layer(parent.name, parent.poses, track, parent.parent)
+        free = free_name(name, self._taken)
+        if free != name:
+            self._losses.append(f"layer {name}: the name occurs twice; the other layer is now called {free}")
+        return Layer(free, posed or {}, track, parent)
 
 
 def _frames_of(motion: Motion) -> list[int]:

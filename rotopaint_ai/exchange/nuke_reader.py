@@ -37,6 +37,7 @@ from rotopaint_ai.exchange.nuke_tree import (
     unquote,
     values_of,
 )
+from rotopaint_ai.frames import MOST_FRAMES
 from rotopaint_ai.shapes.edit_layers import place_in_layer
 from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import Key, RotoDocument, RotoShape
@@ -153,19 +154,37 @@ def _trees(nodes: Sequence[ScriptNode], where: str, losses: list[str]) -> list[N
 
 
 def _script_range(found: Sequence[_ShapeSoFar], nodes: Sequence[ScriptNode], where: str) -> tuple[int, int]:
-    """First and last frame: of keys and lifetimes, else of the script, else frame 1."""
+    """First and last frame: of all keys and lifetimes, or of the script where it states a range around these; else
+    frame 1."""
+    elements: dict[int, NukeShape | NukeLayer] = {id(each.shape): each.shape for each in found}
+    elements |= {id(layer): layer for each in found for layer in each.layers}
     frames = [frame for each in found for frame in each.keys if frame is not None]
-    for each in found:
-        life = [attribute(each.shape, name, math.nan) for name in ("ltn", "ltm")]
-        if all(map(math.isfinite, life)) and (life[0] < life[1] or attribute(each.shape, "ltt", 0.0)):
-            frames += [int(value) for value in life]
-    if not frames:
-        for node in nodes:
-            if node.kind == "Root":
-                frames += [int(node.text(knob)) for knob in ("first_frame", "last_frame") if _is_whole(node.text(knob))]
+    frames += [frame for element in elements.values() for frame in _stated_frames(element)]
+    for node in nodes:
+        ends = [int(text) for text in (node.text("first_frame") or "1", node.text("last_frame")) if _is_whole(text)]
+        if node.kind == "Root" and len(ends) == 2 and ends[0] <= ends[1] < ends[0] + MOST_FRAMES:
+            frames = ends if all(ends[0] <= frame <= ends[1] for frame in frames) else frames
     first, last = (min(frames), max(frames)) if frames else (1, 1)
     check_range(first, last, where)
     return first, last
+
+
+def _stated_frames(element: NukeShape | NukeLayer) -> Iterator[int]:
+    """The frames at which an element changes: keys of its transform and switches, ends of its lifetime."""
+    if times := Motion([element.transform]).times:
+        yield from (math.floor(times[0]), math.ceil(times[-1]))
+    for keys in [curve.keys for name, curve in element.attributes if curve.keys and name in ("vis", "opc")]:
+        # a key that switches on ends what is hidden at the frame before it
+        yield from (math.ceil(key.time) - (key.value > 0.0) for i, key in enumerate(keys) if i or key.value <= 0.0)
+    yield from map(int, _lifetime_ends(element))
+
+
+def _lifetime_ends(element: NukeShape | NukeLayer) -> tuple[float, ...]:
+    """The frames that an element's type of lifetime uses (`_alive`); of one that lives always, those that it states."""
+    first, last = (attribute(element, name, math.nan) for name in ("ltn", "ltm"))
+    kind = attribute(element, "ltt", 0.0)
+    used = {1.0: (last,), 2.0: (first,), 3.0: (first,), 4.0: (first, last)}.get(kind, (first, last))
+    return () if not all(map(math.isfinite, used)) or (kind not in (1.0, 2.0, 3.0) and first >= last) else used
 
 
 def _is_whole(text: str) -> bool:
@@ -187,8 +206,7 @@ class _NodeShapes:
 def _node_shapes(node: str, tree: CurvesTree, own_height: int, size: Size, several: bool, where: str) -> _NodeShapes:
     """Shapes of a node that was drawn for a plate of `own_height`; one that cannot be read is left out."""
     found = _NodeShapes([], [], [])
-    strokes = 0
-    known: dict[tuple[int, ...], Layer] = {}
+    strokes, known = 0, nuke_layers.LayersRead(own_height, found.losses)
     for layers, element, place in _walk_layers(tree.root, (), ()):
         path = "/".join(unquote(each.name) for each in (*layers[1:], element)).strip() or element.name
         name = f"{node}/{path}" if several else path
@@ -200,7 +218,7 @@ def _node_shapes(node: str, tree: CurvesTree, own_height: int, size: Size, sever
             continue
         try:
             called = [name.rsplit("/", len(layers) - 1 - i)[0] for i in range(len(layers) - 1)]
-            layer = _moving_layer(element, layers, called, own_height, known)
+            layer = _moving_layer(element, layers, called, known)
             found.shapes.append(
                 _found_shape(
                     name,
@@ -237,13 +255,12 @@ def _moving_layer(
     shape: NukeShape,
     layers: tuple[NukeLayer, ...],
     called: Sequence[str],
-    height: int,
-    known: dict[tuple[int, ...], Layer],
+    known: nuke_layers.LayersRead,
 ) -> Layer | None:
     """Our layer that moves a shape; None where its own transform or the root's moves it too."""
     if not Motion([shape.transform, layers[0].transform]).is_identity:
         return None
-    return nuke_layers.layers_read(layers[1:], called, height, known)
+    return known.chain(layers[1:], called)
 
 
 def _found_shape(
@@ -316,7 +333,10 @@ def _node_feather(shape: NukeShape, closed: bool, report: Callable[[str], None])
         return 0.0
     if not closed:
         return max(0.0, attribute(shape, "osf", 0.0))
-    uniform = (attribute(shape, "fx", 0.0) + attribute(shape, "fy", 0.0)) / 2
+    across, down = (attribute(shape, name, 0.0) for name in ("fx", "fy"))
+    uniform = (across + down) / 2
+    if across != down:
+        report("feather differs in x and y; their mean counts")
     if uniform < 0.0:
         report("uniform feather inside the edge is not drawn; draw it as a feather line in Nuke")
     return max(0.0, uniform)

@@ -109,14 +109,15 @@ def _root(document: RotoDocument) -> ElementTree.Element:
 def _objects_of_layer(
     root: ElementTree.Element, path: tuple[str, ...], places: dict[tuple[str, ...], ElementTree.Element]
 ) -> ElementTree.Element:
-    """The `objects` property for the shapes of a layer; shapes without a layer go into one called RotoPaint."""
+    """The `objects` property for the shapes of a layer; shapes without a layer go into one called RotoPaint.
+
+    A layer of that name stands inside it, so that the two stay apart.
+    """
     if path in places:
         return places[path]
-    if not path:
-        parent, tag, label = root, "Layer", _NO_LAYER
-    else:
-        parent = root if len(path) == 1 else _objects_of_layer(root, path[:-1], places)
-        tag, label = ("Layer" if len(path) == 1 else "Object"), path[-1]
+    is_top = not path or (len(path) == 1 and path[0] != _NO_LAYER)
+    parent = root if is_top else _objects_of_layer(root, path[:-1], places)
+    tag, label = ("Layer" if is_top else "Object"), (path[-1] if path else _NO_LAYER)
     layer = ElementTree.SubElement(parent, tag, {"type": "Layer", "label": label, "expanded": "True"})
     properties = ElementTree.SubElement(layer, "Properties")
     _constant(properties, "color", "(1.000000,1.000000,1.000000)")
@@ -162,7 +163,8 @@ def _add_path_key(path: ElementTree.Element, frame: int, shape: RotoShape, docum
     element = ElementTree.SubElement(path, "Key", attributes)
     curve = ElementTree.SubElement(element, "Path", {"closed": str(shape.closed), "type": "Bezier"})
     for p in key.points:
-        parsing.finite_number(f"shape '{shape.name}': a control point", max(map(abs, p)))
+        for value in p:
+            parsing.finite_number(f"shape '{shape.name}': a control point", value)
         places = ((p.x, p.y), (p.x + p.in_dx, p.y + p.in_dy), (p.x + p.out_dx, p.y + p.out_dy))
         ElementTree.SubElement(curve, "Point").text = ",".join(_point_pair(x, y, document) for x, y in places)
 
@@ -232,7 +234,7 @@ def _shapes(
         if child.tag in ("Layer", "Object") and child.get("type") == "Layer":
             if _property(child, "transform.matrix") is not None:
                 warnings.append(f"layer '{label}' moves its shapes, which is not followed; bake it in Silhouette")
-            inner = (*above, label) if (above or label != _NO_LAYER) else above
+            inner = above if child.tag == "Layer" and label == _NO_LAYER else (*above, label)
             holder = _property(child, "objects")
             yield from _shapes(child if holder is None else holder, inner, where, warnings)
         elif child.tag == "Object" and child.get("type") == "Shape":

@@ -189,8 +189,8 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str, str]]:
             continue
         if word:
             yield number, word, " ".join(rest)
-        head, _, tail = stripped.partition(" ")
-        number, word, rest = place, head, [tail.strip()]
+        head, *tail = stripped.split(maxsplit=1)
+        number, word, rest = place, head, tail
     if word:
         yield number, word, " ".join(rest)
 

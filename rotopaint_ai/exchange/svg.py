@@ -11,6 +11,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -34,9 +35,26 @@ NOT_KEPT: Final[frozenset[Feature]] = frozenset(
 _NO_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _TOKEN = re.compile(r"[A-Za-z]|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _LENGTH = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?:px)?\s*")
+_STROKE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(px|pt|pc|mm|cm|in)?")
+_UNITS_PX = {"px": 1.0, "pt": 4 / 3, "pc": 16.0, "mm": 96 / 25.4, "cm": 96 / 2.54, "in": 96.0}  # CSS: 96 px an inch
 _FRAME = re.compile(r"-?\d{1,9}")
 _COUNTS = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "S": 4, "Q": 4, "T": 2, "Z": 0}
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
+_DRAWS_NOTHING = frozenset(
+    (
+        *("defs", "title", "desc", "metadata", "style", "script", "view"),
+        *("clipPath", "mask", "symbol", "marker", "pattern", "filter", "linearGradient", "radialGradient"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What an element inherits from the groups around it: its frame, the width of its stroke, whether it is hidden."""
+
+    frame: int = 1
+    stroke_width: str = ""
+    hidden: bool = False
 
 
 def write(path: Path | str, document: RotoDocument, *, frames: Sequence[int] | None = None) -> None:
@@ -98,9 +116,9 @@ def read(path: Path | str, *, width: int | None = None, height: int | None = Non
 def read_report(path: Path | str, *, width: int | None = None, height: int | None = None) -> ReadResult:
     """Read an SVG of paths, polygons, polylines and lines without transforms. Raises DocumentError.
 
-    Groups with `data-frame` state their frames; everything else is at frame 1. A shape that a group lacks is hidden
-    there. Arcs, transforms and scaled view boxes are refused, because a shape that is only nearly right is worse than
-    no shape.
+    Groups with `data-frame` state their frames; everything else is at frame 1. A shape that a group lacks, or that is
+    `display: none` there, is hidden at its frame. Arcs, transforms and scaled view boxes are refused, because a shape
+    that is only nearly right is worse than no shape.
     """
     path = Path(path)
     try:
@@ -109,17 +127,22 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
         if "<!DOCTYPE" in text or "<!ENTITY" in text:
             raise DocumentError(f"{path.name}: holds a document type; save it as plain SVG")
         root = ElementTree.fromstring(text)
-    except (OSError, UnicodeDecodeError, ElementTree.ParseError) as error:
+    except OSError as error:
+        raise DocumentError(f"{path.name}: cannot be read ({error.strerror}); check the path") from error
+    except (UnicodeDecodeError, ElementTree.ParseError) as error:
         raise DocumentError(f"{path.name}: is not SVG ({error}); save it again as plain SVG") from error
     check_size(width, height, path.name)
     size = _picture_size(root, path.name, width, height)
     check_size(*size, path.name)
     found: dict[str, dict[int, tuple[bool, Points]]] = {}
-    looks: dict[str, ElementTree.Element] = {}
+    looks: dict[str, tuple[ElementTree.Element, _Look]] = {}
     counts: dict[tuple[str, int], int] = {}  # the highest number used for a name at a frame
-    skipped = 0
-    for frame, element in _drawing_elements(root, 1, path.name):
-        tag = element.tag.removeprefix(_NAMESPACE)
+    skipped = hidden = 0
+    for element, look in _drawing_elements(root, _look_of(root, _Look()), path.name):
+        if look.hidden:
+            hidden += 1
+            continue
+        tag, frame = element.tag.removeprefix(_NAMESPACE), look.frame
         curves = _curves(tag, element, path.name)
         if curves is None:
             skipped += 1
@@ -133,15 +156,16 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
                 name = f"{base}_{count}"
             counts[base, frame] = count
             found.setdefault(name, {})[frame] = (closed, points)
-            looks.setdefault(name, element)
+            looks.setdefault(name, (element, look))
     groups = {
         int(group.get("data-frame", "")) for group in root.iter() if _FRAME.fullmatch(group.get("data-frame", ""))
     }
     frames = groups.union(*found.values()) or {1}
     check_range(min(frames), max(frames), path.name)
-    shapes = tuple(_shape_of_paths(name, keys, groups, looks[name], path.name) for name, keys in found.items())
-    losses = (f"{skipped} elements that are not paths, polygons or lines were left out",) if skipped else ()
-    return ReadResult(RotoDocument(*size, min(frames), max(frames), shapes=shapes), losses)
+    shapes = tuple(_shape_of_paths(name, keys, groups, *looks[name], path.name) for name, keys in found.items())
+    losses = [f"{skipped} elements that are not paths, polygons or lines were left out"] if skipped else []
+    losses += [f"{hidden} hidden elements were left out"] if hidden else []
+    return ReadResult(RotoDocument(*size, min(frames), max(frames), shapes=shapes), tuple(losses))
 
 
 def _picture_size(root: ElementTree.Element, where: str, width: int | None, height: int | None) -> tuple[int, int]:
@@ -162,23 +186,37 @@ def _picture_size(root: ElementTree.Element, where: str, width: int | None, heig
 
 
 def _drawing_elements(
-    element: ElementTree.Element, frame: int, where: str
-) -> Iterator[tuple[int, ElementTree.Element]]:
-    """Every element that draws, with its frame."""
+    element: ElementTree.Element, above: _Look, where: str
+) -> Iterator[tuple[ElementTree.Element, _Look]]:
+    """Every element that draws, with its look; elements of other name spaces are notes of the program that wrote."""
     for child in element:
-        if not isinstance(child.tag, str):
+        tag = child.tag.removeprefix(_NAMESPACE) if isinstance(child.tag, str) else "{comment}"
+        if tag.startswith("{") or tag in _DRAWS_NOTHING:
             continue
-        if child.get("transform"):
-            raise DocumentError(
-                f"{where}: <{child.tag.removeprefix(_NAMESPACE)}> has a transform; flatten it and save again"
-            )
-        tag = child.tag.removeprefix(_NAMESPACE)
-        number = child.get("data-frame", "")
-        own = int(number) if _FRAME.fullmatch(number) else frame
+        look = _look_of(child, above)
+        if child.get("transform") and not look.hidden:
+            raise DocumentError(f"{where}: <{tag}> has a transform; flatten it and save again")
         if tag in ("g", "svg", "a"):
-            yield from _drawing_elements(child, own, where)
-        elif tag not in ("defs", "title", "desc", "metadata", "style", "clipPath", "mask", "symbol", "namedview"):
-            yield own, child
+            yield from _drawing_elements(child, look, where)
+        else:
+            yield child, look
+
+
+def _look_of(element: ElementTree.Element, above: _Look) -> _Look:
+    """An element's look. Groups of frames count as shown: all but one of ours are hidden in a viewer."""
+    number = element.get("data-frame", "")
+    is_frame = _FRAME.fullmatch(number) is not None
+    return _Look(
+        int(number) if is_frame else above.frame,
+        _style_of(element, "stroke-width") or above.stroke_width,
+        above.hidden or (not is_frame and _style_of(element, "display") == "none"),
+    )
+
+
+def _style_of(element: ElementTree.Element, name: str) -> str:
+    """A property in an element's `style`, else the attribute of that name; the empty text without both."""
+    found = re.search(rf"(?:^|;)\s*{name}\s*:([^;]*)", element.get("style", ""))
+    return (found[1] if found else element.get(name, "")).strip()
 
 
 def _curves(tag: str, element: ElementTree.Element, where: str) -> list[tuple[bool, Points]] | None:
@@ -292,15 +330,20 @@ def _finite_length(word: str, where: str) -> float:
     return value
 
 
-def _stroke_width(word: str, where: str) -> float:
-    value = _finite_length(word, where)
+def _stroke_width(word: str, where: str, unit: str | None = None) -> float:
+    value = _finite_length(word, where) * _UNITS_PX[unit or "px"]
     if value > MOST_WIDTH_PX:
         raise DocumentError(f"{where}: a stroke or feather of {value:g} px; wanted at most {MOST_WIDTH_PX:,.0f} px")
     return value
 
 
 def _shape_of_paths(
-    name: str, keys: dict[int, tuple[bool, Points]], groups: AbstractSet[int], look: ElementTree.Element, where: str
+    name: str,
+    keys: dict[int, tuple[bool, Points]],
+    groups: AbstractSet[int],
+    element: ElementTree.Element,
+    look: _Look,
+    where: str,
 ) -> RotoShape:
     """A shape; hidden at the frames of `groups` that do not draw it."""
     kinds = {closed for closed, _ in keys.values()}
@@ -308,15 +351,15 @@ def _shape_of_paths(
     if len(kinds) > 1 or len(counts) > 1:
         raise DocumentError(f"{where}: '{name}' changes its number of points or closes over time; wanted one curve")
     closed = kinds.pop()
-    width = _LENGTH.fullmatch(look.get("stroke-width", ""))
-    feather = _LENGTH.fullmatch(look.get("data-feather", ""))
-    is_seam = look.get("data-role") == "seam" or (look.get("data-role") is None and not closed)
+    width = _STROKE.fullmatch(look.stroke_width)
+    feather = _LENGTH.fullmatch(element.get("data-feather", ""))
+    is_seam = element.get("data-role") == "seam" or (element.get("data-role") is None and not closed)
     return RotoShape(
         name=name,
         closed=closed,
         role="seam" if is_seam else "matte",
         keys={frame: Key(keys[frame][1], "human") for frame in sorted(keys)},
-        width_px=_stroke_width(width[1], where) if width and not closed else None,
+        width_px=_stroke_width(width[1], where, width[2]) if width and not closed else None,
         feather_px=_stroke_width(feather[1], where) if feather else 0.0,
         visible=dict.fromkeys(sorted(groups - keys.keys()), False),
     )

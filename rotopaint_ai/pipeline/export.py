@@ -7,6 +7,7 @@ of `ExportedFile`.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -28,8 +29,8 @@ from rotopaint_ai.exchange import formats, nuke, nuke_reader, nuke_writer, round
 from rotopaint_ai.exchange.format_spec import FormatSpec
 from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.exchange.round_trip import Proof
-from rotopaint_ai.files import replacing
-from rotopaint_ai.jobs import Event, RunJob, Sink, ignore
+from rotopaint_ai.files import file_sha256, replacing
+from rotopaint_ai.jobs import Event, RunJob, Sink, ignore, warning
 from rotopaint_ai.pipeline.out_folder import Files
 from rotopaint_ai.project.names import rename_shapes
 from rotopaint_ai.shapes.roto import RotoDocument
@@ -42,7 +43,8 @@ class ExportedFile:
     """A written file: its format, path inside the run's folder, the result of reading it back, and its losses.
 
     `max_distance_px`: the largest distance of its curves from the source's. `matte_difference`: the largest difference
-    of a drawn matte, as a share of its area. `n_keys`: the number of keys. `error`: why there is no file.
+    of a drawn matte, as a share of its area. `n_keys`: the number of keys. `error`: why there is no file. `sha256`: of
+    the file as written; empty for one file per frame.
     """
 
     format: str
@@ -52,6 +54,7 @@ class ExportedFile:
     matte_difference: float = 0.0
     n_keys: int = 0
     error: str = ""
+    sha256: str = ""
 
 
 def export_names() -> dict[str, FormatSpec]:
@@ -92,7 +95,26 @@ def _export_document(format: FormatSpec, document: RotoDocument, out: Path) -> E
     else:
         shown, lost = formats.write_with_proof(path, document)
     distance, matte = shown.max_distance_px, round(shown.matte_difference, 6)
-    return ExportedFile(format.name, formats.written_path(path).name, distance, "; ".join(lost), matte, shown.n_keys)
+    written = formats.written_path(path)
+    digest = file_sha256(written) if written.is_file() else ""
+    return ExportedFile(format.name, written.name, distance, "; ".join(lost), matte, n_keys=shown.n_keys, sha256=digest)
+
+
+def keep_changed_exports(out: Path, sink: Sink = ignore) -> None:
+    """Rename the files of a folder's last run that somebody has changed since, so that the next run replaces none."""
+    try:
+        rows = json.loads((out / "run.json").read_text(encoding="utf-8"))["exports"]
+        written = {str(row["path"]): str(row.get("sha256", "")) for row in rows if row["path"]}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return  # the first run, or one of an earlier version
+    for name, digest in written.items():
+        path = out / Path(name).name
+        if digest and path.is_file() and file_sha256(path) != digest:
+            stem, suffix = path.name.split(".", 1)
+            free = (out / f"{stem}.other-{n}.{suffix}" for n in itertools.count(1))
+            kept = next(place for place in free if not place.exists())
+            path.rename(kept)
+            sink(warning(f"{path.name} was changed by hand since the last run; that file is kept as {kept.name}"))
 
 
 def write_nuke_in_parts(path: Path, document: RotoDocument) -> tuple[Proof, tuple[str, ...]]:
@@ -167,7 +189,8 @@ def write_exports(
     roto_json.write(source, document)
     named = rename_shapes(document, given or {})
     names = [name for name in dict.fromkeys(name.lower() for name in job.exports) if name != "rotopaint"]
-    own = ExportedFile("RotoPaint", source.name, 0.0, "", 0.0, sum(len(shape.keys) for shape in document.shapes))
+    n_keys = sum(len(shape.keys) for shape in document.shapes)
+    own = ExportedFile("RotoPaint", source.name, 0.0, "", n_keys=n_keys, sha256=file_sha256(source))
     usual_s = _n_poses(named) * _USUAL_S
     whole_s = usual_s * sum(_TIMES.get(name, 1.0) for name in names)
     n_workers = min(threads, len(names)) if whole_s >= LEAST_S else 1

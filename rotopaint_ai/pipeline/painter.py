@@ -339,8 +339,16 @@ class ExternalMattes:
 
     @classmethod
     def open(cls, source: str, plate: Plate) -> ExternalMattes:
-        """Raises: PlateError where there are none; DocumentError where they are of another size than the plate."""
+        """Raises: PlateError where there are none; DocumentError where they are of another size than the plate, or a
+        run's mattes of all shapes, most of which are no seams."""
         pictures = open_plate(source)
+        named = pictures.matte_names(pictures.frames[0]) if Path(source).name.startswith("all.") else ()
+        others = [name for name in named if not name.startswith("seam")]
+        if others:
+            raise DocumentError(
+                f"--mattes {Path(source).name}: also covers {', '.join(others[:3])}, which are no seams; give the "
+                "mattes of a seam, or the shapes in place of mattes"
+            )
         check_same_size(
             f"--mattes {Path(source).name}:",
             (pictures.width, pictures.height),

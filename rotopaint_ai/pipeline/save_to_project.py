@@ -31,9 +31,9 @@ from rotopaint_ai.shapes.roto import RotoDocument
 
 
 def compare_plate(inputs: ProjectInputs, project_file: str | None, plate: Plate) -> str | None:
-    """A warning where a project was made on other pictures than the plate's; None where they are the same.
+    """A warning where a project's plate was rendered anew since it was made; None where it is the same.
 
-    Raises: PlateError where the size differs.
+    Raises: PlateError where the size differs, and for other pictures in another place: another shot.
     """
     known, remembered = inputs.plate, plate_files.compared_facts(inputs.files, plate.frames)
     if known is None or project_file is None:
@@ -47,10 +47,12 @@ def compare_plate(inputs: ProjectInputs, project_file: str | None, plate: Plate)
     match = plate_files.compare(remembered, {frame: plate.path_of(frame) for frame in remembered})
     if not match.is_other_plate:
         return None
-    return (
-        f"{plate.name}: holds other pictures than those that {path.name} was made on (compared frames "
-        f"{summarise(match.other)}); was it rendered anew, or is it another shot?"
-    )
+    other = f"holds other pictures than those that {path.name} was made on (compared frames {summarise(match.other)})"
+    folder = os.path.abspath(plate.path_of(match.other[0]).parent)
+    source = str(known.get("source", ""))
+    if known["name"] != plate.name or folder not in (source, os.path.dirname(source)):
+        raise PlateError(f"{plate.name}: {other}, {source}; choose that plate, or another project")
+    return f"{plate.name}: {other}; was it rendered anew?"
 
 
 class OpenProject:

@@ -94,6 +94,13 @@ def read_matte_channels(path: Path, subimage: int = 0) -> Array | None:
     return np.max(found, axis=0)[..., 0] if found else None
 
 
+def read_matte_names(path: Path) -> tuple[str, ...]:
+    """The names of a picture's layers that have an alpha: `arm` for a channel `arm.A`. Raises: DamagedFrameError."""
+    with opened_image(path) as source:
+        names = [str(name) for name in source.spec().channelnames]
+    return tuple(name.removesuffix(".A") for name in names if name.endswith(".A"))
+
+
 def type_of(dtype: Any) -> Any:
     """OpenImageIO's name for a numpy type."""
     return library().TypeDesc(_TYPES[np.dtype(dtype).name])

@@ -246,6 +246,10 @@ class Plate:
         part = exr.header(path).detail.choice.part if kind_of(path) is PlateKind.EXR else 0
         return oiio.read_matte_channels(path, part)
 
+    def matte_names(self, frame: int) -> tuple[str, ...]:
+        """The names of a frame's layers that have an alpha; none for movies. Raises: DamagedFrameError."""
+        return () if self._movie is not None else oiio.read_matte_names(self._listing.path_of(frame))
+
     def close(self) -> None:
         """Close the files; a later read opens them again."""
         if self._movie is not None:

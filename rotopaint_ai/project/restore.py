@@ -27,6 +27,8 @@ def restore(path: Path) -> RestoredProject:
     Raises: UsageError where the project is intact; LockedError where somebody works on it; ProjectError where no backup
     is intact.
     """
+    if not path.exists() and not any(schema.backup_path(path, n).exists() for n in range(1, schema.N_BACKUPS + 1)):
+        raise ProjectError(f"{path}: does not exist, nor does a copy of it; check the path")
     try:
         lock = owner.lock_project(path)
     except OSError as error:

@@ -20,6 +20,7 @@ from rotopaint_ai.shapes.roto import (
     Points,
     RotoDocument,
     RotoShape,
+    Slopes,
     StrokeWidth,
     Widths,
     feather_line,
@@ -66,7 +67,8 @@ def add_point(document: RotoDocument, name: str, segment: int, t: float) -> Roto
     if not 0 <= segment <= last or not 0.0 < t < 1.0:
         raise DocumentError(f"shape '{name}': no point at segment {segment}, t {t:g}; segments run from 0 to {last}")
     split = partial(_split_at, segment=segment, t=t)
-    return replace_shape(document, name, _every_key(shape, split, lambda widths: _widths_split(widths, segment, t)))
+    changed = _every_key(shape, split, lambda widths: _widths_split(widths, segment, t), is_linear=True)
+    return replace_shape(document, name, changed)
 
 
 def delete_points(document: RotoDocument, name: str, indices: Collection[int]) -> RotoDocument:
@@ -140,14 +142,27 @@ def _on_curve(cubic: Cubic, segment: int, start: float, x: float, y: float) -> C
 
 
 def _every_key(
-    shape: RotoShape, change: Callable[[Points], Points], of_widths: Callable[[Widths], Widths]
+    shape: RotoShape,
+    change: Callable[[Points], Points],
+    of_widths: Callable[[Widths], Widths],
+    *,
+    is_linear: bool = False,
 ) -> RotoShape:
-    """The shape with all its keys changed, feather lines included; slopes are dropped."""
+    """The shape with all its keys changed, feather lines included. Slopes are dropped unless the change is linear."""
+
+    def both(points: Points, feather: Points) -> tuple[Points, Points]:
+        made = change(points)
+        return made, feather_rows(made, change(feather_line(points, feather))) if feather else ()
+
+    def of_slopes(old: Slopes) -> Slopes:
+        leaving, feather_leaving = both(old.leaving, old.feather_leaving)
+        arriving, feather_arriving = both(old.arriving, old.feather_arriving)
+        return Slopes(leaving, arriving, feather_leaving, feather_arriving)
 
     def changed(key: Key) -> Key:
-        points = change(key.points)
-        feather = feather_rows(points, change(feather_line(key.points, key.feather))) if key.feather else ()
-        return replace(key, points=points, feather=feather, widths=key.widths and of_widths(key.widths), slopes=None)
+        points, feather = both(key.points, key.feather)
+        slopes = of_slopes(key.slopes) if is_linear and key.slopes else None
+        return replace(key, points=points, feather=feather, widths=key.widths and of_widths(key.widths), slopes=slopes)
 
     return shape.with_keys({frame: changed(key) for frame, key in shape.keys.items()})
 

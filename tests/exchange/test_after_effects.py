@@ -201,3 +201,22 @@ def test_feather_points_between_vertices_are_reported() -> None:
     rows = [[0, 0.5, 6.0]]
     found = aftereffects.loads(dump(keys=[[1001, "linear", [[1.0] * 6] * 3, True, 1, rows]]))
     assert any("feather points between vertices" in line for line in found.losses)
+
+
+@pytest.mark.parametrize(
+    ("opacity", "hidden"), [([[1001, 0], [1010, 100]], 9), ([[1001, 100], [1003, 0], [1005, 100]], 2)]
+)
+def test_a_dump_whose_opacity_may_fade_is_reported(opacity: list[list[int]], hidden: int) -> None:
+    """A dump does not tell fades from keys that hold, so the report names both."""
+    found = aftereffects.loads(dump(opacity=opacity))
+    assert len(found.document.shapes[0].visible) == hidden
+    assert found.losses == (
+        "Mask 1: is partly transparent at times, unless its opacity keys hold; the document shows or hides it from "
+        "each of them on",
+    )
+
+
+def test_switches_of_opacity_are_no_fades() -> None:
+    """Neither where no frame lies between the keys, nor in our own script, whose keys hold."""
+    assert aftereffects.loads(dump(opacity=[[1001, 100], [1002, 100], [1003, 0]])).losses == ()
+    assert aftereffects.loads(aftereffects.dumps(shot())).losses == ()

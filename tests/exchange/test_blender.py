@@ -360,3 +360,24 @@ def test_a_script_of_something_else_is_refused() -> None:
         blender.loads("import bpy\n", where="x.py")
     with pytest.raises(DocumentError, match="run the dump script"):
         blender.loads("{}", where="x.json")
+
+
+@pytest.mark.parametrize(
+    ("alpha", "wanted"),
+    [
+        ([[1001, 0.0], [1010, 1.0]], "unless its opacity keys hold"),
+        ([[1001, 0.5], [1010, 0.5]], "at times; the document draws it opaque"),
+        ([[1001, 0.0], [1002, 1.0]], ""),
+        ([[1001, 1.0], [1010, 1.0]], ""),
+    ],
+)
+def test_a_dump_whose_opacity_may_fade_is_reported(alpha: list[list[float]], wanted: str) -> None:
+    """A dump does not tell fades from keys that hold; our own script's keys hold."""
+    spline = {"cyclic": True, "keys": [[1001, [[0.1 * i] * 6 + [0.0] for i in range(3)]]]}
+    layer = {"name": "eye", "blend": "MERGE_ADD", "alpha": alpha, "splines": [spline]}
+    head = {"format": blender.FORMAT, "version": 1, "width": 320, "height": 180, "pixel_aspect": 1, "fps": 24}
+    data = {**head, "first_frame": 1001, "last_frame": 1010, "masks": [{"name": "Mask", "layers": [layer]}]}
+    losses = blender.loads(json.dumps(data)).losses
+    assert len(losses) == bool(wanted)
+    assert all(line.startswith("eye: is partly transparent at times") and wanted in line for line in losses)
+    assert blender.loads(blender.dumps(shot())).losses == ()

@@ -95,6 +95,13 @@ def test_masks_of_other_programs_are_read() -> None:
         ({"ks": {"p": {"a": 0, "k": [5, 5]}}}, "moved, scaled or rotated"),
         ({"ks": {"p": {"a": 1, "k": [{"t": 1, "s": [5, 5]}]}}}, "moved, scaled or rotated"),
         ({"ks": {"o": {"a": 0, "k": 50}}}, "partly transparent"),
+        ({"shapes": [*layer()["shapes"], {"ty": "fl", "o": {"a": 0, "k": 0}}]}, "its fill or stroke is transparent"),
+        ({"shapes": [*layer()["shapes"], {"ty": "st", "o": {"k": [{"s": [9]}]}}]}, "its fill or stroke is transparent"),
+        ({"shapes": [{"ty": "gr", "it": [{"ty": "tr", "o": {"a": 0, "k": 50}}]}]}, "its group is transparent"),
+        (
+            {"masksProperties": [{"o": {"a": 0, "k": 50}, "pt": layer()["shapes"][0]["ks"]}]},
+            "its mask is transparent",
+        ),
         ({"shapes": [{"ty": "gr", "it": [{"ty": "el"}]}]}, "convert it to a path"),
         ({"shapes": [{**layer()["shapes"][0], "hd": True}]}, "hidden and is left out"),
         ({"ty": 0, "shapes": []}, "separate composition"),
@@ -110,6 +117,18 @@ def test_a_layer_is_seen_from_its_begin_to_before_its_end() -> None:
     found = lottie.loads(animation(*rows)).document
     seen = {shape.name: [frame for frame in range(1001, 1011) if shape.is_visible(frame)] for shape in found.shapes}
     assert seen == {"eye": [1003, 1004, 1005], "off": [], "all": [*range(1001, 1011)]}
+
+
+def test_a_shape_shows_while_it_fades_in_and_the_fade_is_reported() -> None:
+    keys = [{"t": 1001, "s": [0]}, {"t": 1005, "s": [100]}, {"t": 1009, "s": [0], "h": 1}]
+    found = lottie.loads(animation(layer(ks={"o": {"a": 1, "k": keys}})))
+    assert sorted(found.document.shapes[0].visible) == [1001, 1009, 1010]
+    assert found.losses == ("eye: is partly transparent at times; the document draws it opaque",)
+
+
+def test_strokes_around_an_opaque_fill_are_not_reported() -> None:
+    looks = [{"ty": "fl", "o": {"a": 0, "k": 100}}, {"ty": "st", "o": {"a": 0, "k": 0}}]
+    assert lottie.loads(animation(layer(shapes=[*layer()["shapes"], *looks]))).losses == ()
 
 
 def test_a_layer_that_another_moves_is_reported() -> None:

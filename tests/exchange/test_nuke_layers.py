@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from rotopaint_ai.errors import DocumentError
-from rotopaint_ai.exchange.nuke_layers import layers_read, nuke_transform_of
+from rotopaint_ai.exchange.nuke_layers import LayersRead, nuke_transform_of
 from rotopaint_ai.exchange.nuke_tree import CurveKey, NukeCurve, NukeLayer, NukeTransform
 from rotopaint_ai.shapes.layers import Layer, LayerPose
 
@@ -30,7 +30,7 @@ def keyed(*keys: tuple[float, float, float, float]) -> NukeCurve:
 
 def read(*above: NukeTransform, names: tuple[str, ...] = ("a", "b")) -> Layer | None:
     layers = [NukeLayer(name, 0, transform, (), ()) for name, transform in zip(names, above)]
-    return layers_read(layers, names[: len(above)], HEIGHT, {})
+    return LayersRead(HEIGHT, []).chain(layers, names[: len(above)])
 
 
 def test_a_pose_fills_its_places_of_the_list() -> None:
@@ -143,12 +143,26 @@ def test_what_moves_nothing_is_no_layer_and_shapes_share_what_is() -> None:
         NukeLayer("still", 0, listed({}, 11), (), ()),
         NukeLayer("b", 0, listed({3: NukeCurve(2.0)}, 11), (), ()),
     )
-    known: dict[tuple[int, ...], Layer] = {}
-    first = layers_read([still, moving], ("still", "b"), HEIGHT, known)
+    known = LayersRead(HEIGHT, [])
+    first = known.chain([still, moving], ("still", "b"))
     assert first is not None
     assert first.parent is None
-    assert layers_read([still, moving], ("still", "b"), HEIGHT, known) is first
-    assert layers_read([still], ("still",), HEIGHT, known) is None
+    assert known.chain([still, moving], ("still", "b")) is first
+    assert known.chain([still], ("still",)) is None
+
+
+def test_layers_of_one_name_move_as_they_did() -> None:
+    left, right = (NukeLayer("a", 0, listed({3: NukeCurve(x)}, 11), (), ()) for x in (30.0, 60.0))
+    losses: list[str] = []
+    known = LayersRead(HEIGHT, losses)
+    found = [known.chain([layer], ("a",)) for layer in (left, right, left)]
+    assert [layer and (layer.name, layer.poses[0].x) for layer in found] == [("a", 30.0), ("a_2", 60.0), ("a", 30.0)]
+    assert losses == ["layer a: the name occurs twice; the other layer is now called a_2"]
+
+
+def test_a_key_at_the_end_of_time_is_refused() -> None:
+    with pytest.raises(DocumentError, match="frames 1 to 2000000000"):
+        read(listed({3: keyed((1, 0, 0, 1), (2_000_000_000, 9, 1, 0))}))
 
 
 def test_a_layer_that_is_scaled_to_nothing_is_refused() -> None:

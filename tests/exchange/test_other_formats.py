@@ -30,6 +30,7 @@ from rotopaint_ai.exchange import (
     silhouette,
     ssf,
 )
+from rotopaint_ai.exchange.format_spec import FormatSpec
 from rotopaint_ai.shapes.rasterise import matte
 from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoShape
 
@@ -56,6 +57,12 @@ def test_a_shake_vertex_by_hand() -> None:
     found = ssf.loads(shake(f"{VERTEX} {VERTEX}", f"{VERTEX} {VERTEX}", closed=0), width=100, height=80).document
     assert found.shapes[0].name == "a b"
     assert found.shapes[0].at(0)[0] == ControlPoint(10, 10, -2, -1, 2, 1)
+
+
+def test_tabs_part_words_of_a_shake_file_as_blanks_do() -> None:
+    text = shake(f"{VERTEX} {VERTEX}", f"{VERTEX} {VERTEX}")
+    tabbed = "\n".join(line.replace(" ", "\t", 1) for line in text.splitlines())
+    assert ssf.loads(tabbed, width=100, height=80) == ssf.loads(text, width=100, height=80)
 
 
 def test_wrapped_lines_are_one() -> None:
@@ -386,12 +393,47 @@ def test_a_long_conversion_tells_of_its_frames(
     assert re.findall(r"writing n.crypto.exr: (\d) of 6 frames", capsys.readouterr().err) == list("123456")
 
 
-@pytest.mark.parametrize("suffix", [".coco.json", ".labelme.json", ".py"])
+@pytest.mark.parametrize("suffix", [".coco.json", ".labelme.json", ".py", ".jsx"])
 def test_brackets_in_names_stay_in_json(tmp_path: Path, suffix: str) -> None:
     names = ("a}, {b", "a], [[b")
     formats.write(tmp_path / f"a{suffix}", shots.shot(*(shots.corners(name) for name in names)))
     found, _ = formats.read(formats.written_path(tmp_path / f"a{suffix}"))
     assert [shape.name for shape in found.shapes] == list(names)
+
+
+KEPT_NAMES = {
+    ".jsx": ("a], [b", "a], [[b"),
+    ".fxs": ("RotoPaint/x", "x", "RotoPaint", "RotoPaint/RotoPaint/y"),
+    ".coco.json": (" a", "a ", "a", "\u2028a"),
+    ".labelme.json": (" a", "a ", "a", "\u2028a"),
+}
+
+
+@pytest.mark.parametrize(("suffix", "names"), KEPT_NAMES.items(), ids=KEPT_NAMES)
+def test_names_that_a_reader_could_take_for_something_else_come_back(
+    tmp_path: Path, suffix: str, names: tuple[str, ...]
+) -> None:
+    document = shots.shot(*(shots.corners(name, by=10.0 * i) for i, name in enumerate(names)), last=1002)
+    formats.write(tmp_path / f"a{suffix}", document)
+    found, _ = formats.read(formats.written_path(tmp_path / f"a{suffix}"))
+    assert sorted(shape.name for shape in found.shapes) == sorted(names)
+
+
+@pytest.mark.parametrize("names", [("a", "aPolyline"), ("aPolyline2", "a"), ("a", "aLevel"), ("a", "aLevel", "a_2")])
+def test_names_of_fusions_splines_are_nobody_elses(tmp_path: Path, names: tuple[str, ...]) -> None:
+    eye = replace(shots.corners(), visible={1003: False}, feather_px=3.0)
+    _, losses = formats.write(tmp_path / "a.setting", shots.shot(*(replace(eye, name=name) for name in names)))
+    assert len(formats.read(tmp_path / "a.setting")[0].shapes) == len(names)
+    assert any("a name in use got a number" in line for line in losses)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300])
+@pytest.mark.parametrize("form", [each for each in formats.FORMATS if each.write], ids=lambda form: form.name)
+def test_points_that_are_nowhere_are_refused(tmp_path: Path, form: FormatSpec, value: float) -> None:
+    far = RotoShape("far", True, "matte", {1001: Key((ControlPoint(1, value), ControlPoint(1, 1), ControlPoint(2, 3)))})
+    with pytest.raises(DocumentError):
+        formats.write(tmp_path / f"a{form.suffixes[0]}", shots.shot(far, last=1002))
+    assert not list(tmp_path.iterdir())
 
 
 # --- the command line -------------------------------------------------------------------------------------------------

@@ -69,6 +69,17 @@ def test_numbers_relative_to_the_plate_grow_with_it(tmp_path: Path) -> None:
     assert lost[0] == "made for 100 x 80, read as 200 x 240: shapes are scaled"
 
 
+def test_a_feather_line_grows_with_the_plate(tmp_path: Path) -> None:
+    edge = tuple(ControlPoint(10.0 * (1 + x), 10.0 * (1 + y)) for x, y in ((0, 0), (3, 0), (3, 3), (0, 3)))
+    rows = tuple(ControlPoint(-1.0 * k, 2.0 * k) for k in range(1, 5))
+    shape = RotoShape("s", True, "matte", {1: Key(edge, "human", feather=rows)})
+    formats.write(tmp_path / "a.setting", RotoDocument(100, 80, 1, 1, shapes=(shape,)))
+    found, _ = formats.read(tmp_path / "a.setting", width=200, height=240, override=True)
+    assert [tuple(row)[:2] for row in found.shapes[0].keys[1].feather] == [
+        pytest.approx((row.x * 2, row.y * 3), abs=1e-3) for row in rows
+    ]
+
+
 def test_a_node_is_picked_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "a.nk").write_text(node(shot("s", 100, 80), "A") + node(shot("t", 200, 150), "B"), encoding="utf-8")
     assert main(["convert", str(tmp_path / "a.nk"), str(tmp_path / "b.roto.json"), "--node", "B"]) == 0

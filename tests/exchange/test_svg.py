@@ -147,3 +147,48 @@ def test_a_shape_that_a_group_lacks_is_hidden_there_and_what_is_lost_is_said(tmp
     assert found.shape("seam").is_visible(7)
     assert any("thin" in line and "taper" in line for line in losses)
     assert any("aspect" in line for line in losses)
+
+
+@pytest.mark.parametrize(
+    ("inner", "width"),
+    [
+        ('<path d="M1 1 5 5" style="fill:none;stroke:#000; stroke-width : 12"/>', 12.0),
+        ('<path d="M1 1 5 5" stroke-width="3" style="stroke-width:12px"/>', 12.0),
+        ('<path d="M1 1 5 5" stroke-width="12pt"/>', 16.0),
+        ('<path d="M1 1 5 5" style="stroke-width:.25in"/>', 24.0),
+        ('<g stroke-width="12"><g><path d="M1 1 5 5"/></g></g>', 12.0),
+        ('<g style="stroke-width:12"><path d="M1 1 5 5" stroke-width="2"/></g>', 2.0),
+        ('<path d="M1 1 5 5" stroke-width="50%"/>', None),
+    ],
+)
+def test_widths_of_strokes_are_read_as_browsers_read_them(tmp_path: Path, inner: str, width: float | None) -> None:
+    """A style before an attribute, an element before its groups; an inch is 96 px and 72 pt (CSS Values, 6.2)."""
+    (shape,) = read(tmp_path, inner).document.shapes
+    assert shape.width_px == (None if width is None else pytest.approx(width))
+
+
+def test_what_is_not_displayed_is_left_out_and_reported(tmp_path: Path) -> None:
+    inner = (
+        '<path id="a" display="none" d="M1 1 5 5"/><path id="b" style="display:none" d="M1 1 5 5"/>'
+        '<g style="display:none" transform="scale(2)"><path id="c" d="M1 1 5 5"/></g><path id="d" d="M1 1 5 5"/>'
+    )
+    found = read(tmp_path, inner)
+    assert [shape.name for shape in found.document.shapes] == ["d"]
+    assert found.losses == ("3 hidden elements were left out",)
+
+
+def test_a_drawing_that_is_hidden_at_one_frame_is_hidden_there(tmp_path: Path) -> None:
+    """Groups of frames are hidden for viewers only."""
+    svg.write(tmp_path / "a.svg", sample())
+    text = (tmp_path / "a.svg").read_text()
+    second = text.index("<path", text.index('id="frame.6"'))
+    (tmp_path / "a.svg").write_text(f'{text[:second]}<path style="display:none"{text[second + 5 :]}')
+    found = svg.read(tmp_path / "a.svg")
+    assert found.shapes[0].visible == {6: False, 7: False}
+    assert found.shape("seam").frames == (5, 6, 7)
+
+
+def test_what_draws_nothing_is_not_counted_as_left_out(tmp_path: Path) -> None:
+    inkscape = 'xmlns:sodipodi="http://sodipodi.sourceforge.net/DTD/sodipodi-0.dtd" width="100" height="80"'
+    inner = "<sodipodi:namedview/><defs><rect/></defs><metadata/><!-- a note --><linearGradient/><line x2='5'/>"
+    assert read(tmp_path, inner, inkscape).losses == ()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from rotopaint_ai.exchange import document, nuke
 from rotopaint_ai.jobs import Event, RunJob
 from rotopaint_ai.pipeline import export
 from rotopaint_ai.pipeline.executor import Eta
-from rotopaint_ai.pipeline.export import check_exports, write_exports, write_nuke_in_parts
+from rotopaint_ai.pipeline.export import check_exports, keep_changed_exports, write_exports, write_nuke_in_parts
 from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
@@ -56,6 +57,30 @@ def test_every_format_asked_for_is_written_once(tmp_path: Path) -> None:
     assert all(item.matte_difference <= 1e-4 for item in written)
     n_keys = sum(len(shape.keys) for shape in _document().shapes)
     assert [item.n_keys for item in written] == [n_keys, n_keys, n_keys - 1]  # no drawing where the seam is hidden
+
+
+def test_what_somebody_changed_since_is_kept(tmp_path: Path) -> None:
+    job = RunJob("p", str(tmp_path), ("1,2,3,4",), exports=("nuke", "svg"))
+    written = write_exports(_document(), job, tmp_path)
+    (tmp_path / "run.json").write_text(json.dumps({"exports": [asdict(each) for each in written]}))
+    told: list[Event] = []
+    keep_changed_exports(tmp_path, told.append)
+    assert not told  # all is as the run wrote it
+    for _ in range(2):
+        (tmp_path / "shapes.nk").write_text("by hand")
+        keep_changed_exports(tmp_path, told.append)
+        assert not (tmp_path / "shapes.nk").exists()
+    assert [(tmp_path / f"shapes.other-{n}.nk").read_text() for n in (1, 2)] == ["by hand", "by hand"]
+    assert told[0].facts["message"] == (
+        "shapes.nk was changed by hand since the last run; that file is kept as shapes.other-1.nk"
+    )
+    assert (tmp_path / "shapes.svg").exists()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"exports": [{"path": "../a"}]}', '{"exports": [1]}'])
+def test_a_damaged_record_of_the_last_run_stops_nothing(tmp_path: Path, content: str) -> None:
+    (tmp_path / "run.json").write_text(content)
+    keep_changed_exports(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["nuke", "silhouette"])

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import cv2
 import numpy as np
+import OpenImageIO
 import pytest
 
 from rotopaint_ai.errors import DocumentError, UsageError
@@ -145,6 +146,31 @@ def test_a_matte_in_alpha_alone_is_painted(plate: Plate, tmp_path: Path, suffix:
 def _write_matte(path: Path, cover: np.ndarray, alpha: np.ndarray | None = None) -> None:
     planes = [(name, cover) for name in "RGB"] + ([("A", alpha)] if alpha is not None else [])
     exr_writer.write(path, planes, data_at=(0, 0), display=(0, 0, WIDTH, HEIGHT), pixel_aspect=1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "is_taken"),
+    [
+        ("all", ("seam_bridge", "face_outline"), False),
+        ("all", ("seam_bridge", "seam_left"), True),
+        ("arm", ("arm", "hand"), True),
+    ],
+)
+def test_a_runs_mattes_of_all_shapes_are_no_seams(
+    plate: Plate, tmp_path: Path, name: str, layers: tuple[str, ...], is_taken: bool
+) -> None:
+    """Painted by them, a whole face would go."""
+    channels = ("R", "G", "B", "A", *(f"{layer}.A" for layer in layers))
+    spec = OpenImageIO.ImageSpec(WIDTH, HEIGHT, len(channels), "half")
+    spec.channelnames = channels
+    spec.alpha_channel = 3
+    picture = OpenImageIO.ImageBuf(spec)
+    assert picture.write(str(tmp_path / f"{name}.1003.exr"))
+    if is_taken:
+        assert ExternalMattes.open(str(tmp_path / f"{name}.####.exr"), plate).pictures.frames
+        return
+    with pytest.raises(DocumentError, match=r"--mattes all\.####\.exr: also covers face_outline, which are no seams"):
+        ExternalMattes.open(str(tmp_path / f"{name}.####.exr"), plate)
 
 
 @pytest.mark.parametrize("in_alpha", [False, True])

@@ -450,6 +450,16 @@ def test_a_project_of_another_plate_is_reported_and_one_of_another_size_refused(
     run_project.close()
     assert main(words(plates, pack, tmp_path, "--overwrite")) == 0
     assert "holds other pictures than those that shot.rotopaint was made on" in capsys.readouterr().err
+    other = shutil.copytree(Path(plates).parent, tmp_path / "other") / Path(plates).name
+    project = Project.open(tmp_path / "shot.rotopaint")
+    project.set_files({f: (n, size + 1, 0, "0" * 64) for f, (n, size, _, _) in project.files().items()})
+    known = project.note("plate")
+    project.close()
+    assert main(words(str(other), pack, tmp_path, "--overwrite")) == 2  # another shot
+    assert f", {plates}; choose that plate, or another project" in capsys.readouterr().err
+    project = Project.open(tmp_path / "shot.rotopaint")
+    assert project.note("plate") == known
+    project.close()
     project = Project.open(tmp_path / "shot.rotopaint")
     project.set_note("plate", {**(project.note("plate") or {}), "width": 64})
     project.close()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.shapes import bezier, edit_points, edit_tangents, edit_transform
-from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, Slopes, feather_line
 
 from .curves import insert
 
@@ -35,6 +35,28 @@ def square(x: float, y: float) -> Points:
 def document(closed: bool = True, **keys: Points) -> RotoDocument:
     table = {int(name[1:]): Key(points) for name, points in keys.items()}
     return RotoDocument(100, 80, 1, 20, shapes=(RotoShape("eye", closed, "matte", table),))
+
+
+def test_a_new_point_leaves_a_smooth_motion_as_it_was() -> None:
+    rates = tuple(ControlPoint(9.0, k, 1.0, 0.5 * k, -1.0, 0.0) for k in range(4))
+    rest = tuple(ControlPoint(0.0, 0.0) for _ in range(4))
+    row = tuple(ControlPoint(2.0, 1.0) for _ in range(4))
+    keys = {
+        1: Key(square(10, 10), "human", "smooth", row, slopes=Slopes(rates, rest, rates, rest)),
+        11: Key(square(50, 10), "human", feather=row),
+    }
+    shape = RotoShape("eye", True, "matte", keys)
+    (after,) = edit_points.add_point(RotoDocument(100, 80, 1, 20, shapes=(shape,)), "eye", 1, 0.25).shapes
+    for frame in (1, 4, 6, 11):
+        whole = edit_points.add_point(
+            RotoDocument(100, 80, 1, 20, shapes=(RotoShape("eye", True, "matte", {1: Key(shape.at(frame))}),)),
+            "eye",
+            1,
+            0.25,
+        ).shapes[0]
+        np.testing.assert_allclose(after.at(frame), whole.at(1), atol=1e-9)
+        old, new = (feather_line(each.at(frame), each.feather_at(frame)) for each in (shape, after))
+        np.testing.assert_allclose([*new[:2], *new[3:]][0], old[0], atol=1e-9)
 
 
 @given(st.integers(0, 3), st.floats(0.02, 0.98), st.integers(1, 11))

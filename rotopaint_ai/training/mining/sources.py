@@ -69,7 +69,7 @@ def read_source(
         return [read_coco(path)]
     width, height = size or (None, None)
     roto, losses = formats.read(path, width=width, height=height)
-    roto = _without_default_widths(roto) if path.suffix.lower() in NUKE_SUFFIXES else roto
+    roto = _as_drawn(roto) if path.suffix.lower() in NUKE_SUFFIXES else roto
     take = _document_take(
         path, roto, plates, losses, (lambda shape, frame: True) if interpolated else _truth_rule(roto)
     )
@@ -97,10 +97,12 @@ def _holds_keypoints(path: Path) -> bool:
     return not known or "annotations" in data
 
 
-def _without_default_widths(roto: RotoDocument) -> RotoDocument:
-    """A Nuke document with unknown widths for open strokes that have the default width."""
-    shapes = (replace(s, width_px=None) if s.width_px == NUKE_DEFAULT_WIDTH_PX else s for s in roto.shapes)
-    return replace(roto, shapes=tuple(shapes))
+def _as_drawn(roto: RotoDocument) -> RotoDocument:
+    """A Nuke document of its keys' range, as a script may be longer than its shot, with unknown widths for open strokes
+    that have the default width."""
+    shapes = tuple(replace(s, width_px=None) if s.width_px == NUKE_DEFAULT_WIDTH_PX else s for s in roto.shapes)
+    keyed = [frame for shape in shapes for frame in shape.keys] or [roto.first_frame, roto.last_frame]
+    return replace(roto, first_frame=min(keyed), last_frame=max(keyed), shapes=shapes)
 
 
 def _document_take(
@@ -112,13 +114,15 @@ def _document_take(
         f"frames {summarise(left_out)} have no key: interpolated shapes are no ground truth; --interpolated includes "
         "them"
     )
+    sources = {key.source for shape in roto.shapes for key in shape.keys.values()}
+    unseen = "no key is by hand: shapes as a model drew them count as ground truth" if sources == {"model"} else ""
     return Take(
         path,
         {frame: truth for frame, truth in frames.items() if truth.shapes or truth.landmarks},
         plate=plate_of(path, plates),
         size=(roto.width, roto.height),
         landmark_names=roto.landmarks.names,
-        notes=(*losses, *((note,) if left_out else ())),
+        notes=(*losses, *((note,) if left_out else ()), *filter(None, (unseen,))),
     )
 
 

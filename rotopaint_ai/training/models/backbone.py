@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from rotopaint_ai.errors import PackError, TrainingError
 from rotopaint_ai.files import replacing
-from rotopaint_ai.inference.pack import DETECTOR, FILL, SEAM_FEATURES, SEGMENTATION, find_pack, is_earlier_fill
+from rotopaint_ai.inference.pack import DETECTOR, FILL, SEGMENTATION, find_pack, is_earlier_fill
 from rotopaint_ai.inference.process import read_signature
 from rotopaint_ai.training.data.dataset import Array
 from rotopaint_ai.training.data.memory import face_bounds
@@ -31,7 +31,7 @@ from rotopaint_ai.training.registry import Registry
 from rotopaint_ai.training.trainer.config import TrainConfig, check_all
 from rotopaint_ai.training.trainer.task import Batch, Losses, Moment, Net, PartTask
 
-SHARED = (SEAM_FEATURES, FILL, DETECTOR, SEGMENTATION)  # files of a pack that no training of a character changes
+SHARED = (FILL, DETECTOR, SEGMENTATION)  # files of a pack that no training of a character changes
 MEAN, SPREAD = 0.45, 0.25  # mean and deviation of display-referred pixels; they normalise the input only roughly
 
 Backbone = Callable[[Sequence[int], Sequence[int]], nn.Module]
@@ -285,7 +285,7 @@ def find_part(init: str | Path | None, name: str) -> Path | None:
 
 
 def find_shared_models(init: str | Path | None) -> tuple[Path, ...]:
-    """The initial pack's files that work for any character, except its seam model and an earlier version's fill."""
+    """The initial pack's files that work for any character, except its seam networks and an earlier version's fill."""
     parts = (path for name in SHARED if (path := find_part(init, name)) is not None)
     return tuple(path for path in parts if path.name != FILL or not is_earlier_fill(read_signature(path)))
 

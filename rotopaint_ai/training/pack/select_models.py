@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from rotopaint_ai.frames import evenly_spread
-from rotopaint_ai.inference.pack import SEAM
+from rotopaint_ai.inference.pack import SEAM, SEAM_FEATURES
 from rotopaint_ai.jobs import n_cores
 from rotopaint_ai.pipeline.head_solve import open_seams
 from rotopaint_ai.pipeline.known_head import KnownHead, fit_known_head
@@ -30,11 +30,12 @@ from rotopaint_ai.sheet import Sheet, mirror_permutation
 from rotopaint_ai.training.data.augment import nominal_crop
 from rotopaint_ai.training.data.dataset import Dataset, Truth
 from rotopaint_ai.training.data.memory import Memory
+from rotopaint_ai.training.models.backbone import find_part
 from rotopaint_ai.training.models.face_prior import FacePrior, PriorSettings
 from rotopaint_ai.training.models.landmarks.config import PackConfig
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import HeldOutPredictions
-from rotopaint_ai.training.models.seam.task import export_strips, find_seams_to_leave, load_seam_nets, tune_seam_net
+from rotopaint_ai.training.models.seam.task import export_seam, find_seams_to_leave, load_seam_nets, tune_seam_net
 from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, add_warped_copies, choose_guards
 
 Array64 = npt.NDArray[np.float64]
@@ -266,17 +267,23 @@ def select_models(
 
 @dataclass(frozen=True, slots=True)
 class SeamSelection:
-    """The seam network of a pack (None: none), the seams that it must not move, and tuning facts for the card."""
+    """The files of a pack's seam networks, the seams that they must not move, and tuning facts for the card."""
 
-    path: Path | None
+    files: tuple[Path, ...]
     still: tuple[str, ...]
     facts: dict[str, Any]
 
 
-def has_seams_to_tune(config: PackConfig, data: Dataset, start: Path | None) -> bool:
-    """Whether there is a seam network to start from, time for tuning, and open seams to tune it on."""
+def find_seam_files(init: str | Path | None) -> tuple[Path, ...]:
+    """The files of the initial pack's seam networks, `seam.onnx` first; none without that."""
+    found = [find_part(init, name) for name in (SEAM, SEAM_FEATURES)]
+    return tuple(filter(None, found)) if found[0] else ()
+
+
+def has_seams_to_tune(config: PackConfig, data: Dataset, start: Sequence[Path]) -> bool:
+    """Whether there are seam networks to start from, time for tuning, and open seams to tune them on."""
     has_seams = any(shape.role == "seam" and not shape.closed for shape in data.sheet.shapes)
-    return start is not None and config.seam_minutes > 0 and has_seams
+    return bool(start) and config.seam_minutes > 0 and has_seams
 
 
 def tune_seams(
@@ -285,23 +292,24 @@ def tune_seams(
     whole_faces: Dataset,
     chosen: SelectedModels,
     memory: Memory,
-    start: Path | None,
+    start: tuple[Path, ...],
     folder: Path,
     seconds: float,
     check: Check,
 ) -> SeamSelection:
-    """Tune the initial seam network to this character for `seconds`; keep the result if it helps on validation samples.
+    """Tune the initial seam networks to this character for `seconds`; keep the result if it helps on validation
+    samples.
 
-    `whole_faces`: the training samples for the fit of shapes.
+    `whole_faces`: the training samples for the fit of shapes. `start`: the files of the networks.
     """
-    if start is None or not has_seams_to_tune(config, data, start):
+    if not has_seams_to_tune(config, data, start):
         return SeamSelection(start, (), {})
-    first = load_seam_nets(start)
+    first = load_seam_nets(start[0])
     tuned = tune_seam_net(data, first, minutes=seconds / 60, seed=config.seed, check=check)
-    net, path = first, start
+    net, files = first, start
     if tuned is not None and tuned.is_better:
-        net, path = tuned.net, folder / SEAM
-        export_strips(net.find, path)
+        net, files = tuned.net, tuple(folder / path.name for path in start)
+        export_seam(net, files[0])
     model = build_shape_model(config, chosen, whole_faces)
     assert model is not None  # there are seams, so there are shapes
     with torch.no_grad():
@@ -310,7 +318,7 @@ def tune_seams(
     held = replace(held, truth=memory.truth)
     still = find_seams_to_leave(held, memory.pictures, chosen.places, points, chosen.noise_L, net)
     facts = {} if tuned is None else {"steps": tuned.steps, "miss_before": tuned.before, "miss_after": tuned.after}
-    return SeamSelection(path, still, facts)
+    return SeamSelection(files, still, facts)
 
 
 def build_crop_model(net: LandmarkNet, chosen: SelectedModels, data: Dataset) -> CropModel:

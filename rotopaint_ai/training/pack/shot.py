@@ -25,7 +25,7 @@ from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.inference.models import Models, open_models
-from rotopaint_ai.inference.pack import HEAD, SEAM, Pack, find_pack, load_pack
+from rotopaint_ai.inference.pack import HEAD, SEAM, SEAM_FEATURES, Pack, find_pack, load_pack
 from rotopaint_ai.inference.pack_folder import replacing_folder
 from rotopaint_ai.jobs import Cancel, Event, Sink, notice
 from rotopaint_ai.pipeline.corrected_project import (
@@ -320,7 +320,7 @@ def write_shot_pack(
             samples=(as_crops(batch.crops), faces.astype(np.float32)),
             card=card,
             others=(
-                *filter(None, (find_part(options.init, name) for name in (SEAM, HEAD))),
+                *filter(None, (find_part(options.init, name) for name in (SEAM, SEAM_FEATURES, HEAD))),
                 *find_shared_models(options.init),
             ),
         )

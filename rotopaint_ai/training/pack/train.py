@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from rotopaint_ai.errors import TrainingError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import evenly_spread
-from rotopaint_ai.inference.pack import HEAD, LANDMARKS, SEAM, SHAPES, SHEET, write_card
+from rotopaint_ai.inference.pack import HEAD, LANDMARKS, SHAPES, SHEET, write_card
 from rotopaint_ai.inference.pack_folder import is_replaceable, replacing_folder
 from rotopaint_ai.jobs import Cancel, Event, warning
 from rotopaint_ai.pipeline.face_tracker import STILL
@@ -37,7 +37,7 @@ from rotopaint_ai.training.data.memory import Memory
 from rotopaint_ai.training.evaluation.contact_sheets import worst_cases
 from rotopaint_ai.training.evaluation.evaluate import FACE_WIDTH, measure_pack
 from rotopaint_ai.training.evaluation.gate import AT_LAST, EVALUATED, card_frames
-from rotopaint_ai.training.models.backbone import face_places, find_part, find_shared_models, save_weights
+from rotopaint_ai.training.models.backbone import face_places, find_shared_models, save_weights
 from rotopaint_ai.training.models.landmarks.config import PackConfig, load_pack_config
 from rotopaint_ai.training.models.landmarks.net import CropModel, LandmarkNet
 from rotopaint_ai.training.models.landmarks.task import predict_held_out
@@ -50,6 +50,7 @@ from rotopaint_ai.training.pack.select_models import (
     build_crop_model,
     build_shape_model,
     find_known_head,
+    find_seam_files,
     has_seams_to_tune,
     select_models,
     tune_seams,
@@ -97,7 +98,7 @@ def train_pack(options: TrainOptions) -> TrainReport:
         sink(warning(note))
     counts = {"samples": len(ready.train_data), "held_out": len(ready.task.data.held_out)}
     sink(Event("started", {"stage": "train", **counts, "init": _describe_init(ready)}))
-    tail = Tail(ready, budget, sink, seams=has_seams_to_tune(ready.config, ready.data, find_part(init, SEAM)))
+    tail = Tail(ready, budget, sink, seams=has_seams_to_tune(ready.config, ready.data, find_seam_files(init)))
     with _measuring(seconds, "training"):
         trained = Trainer(ready.config, ready.task, run_folder, group, budget).fit(
             resume=options.resume, sink=sink, check=stop.check
@@ -146,7 +147,7 @@ class _PackBuilder:
             found = predict_held_out(self.trained.validated, held, rows, config, exact=True, mirror=mirror)
             chosen = select_models(config, self.ready.train_data, self.ready.whole_faces, found, held, mirror)
         with self.part("seams"):
-            start, seconds = find_part(self.init, SEAM), self.tail.time_for_seams()
+            start, seconds = find_seam_files(self.init), self.tail.time_for_seams()
             data = self.ready.data, self.ready.whole_faces
             seams = tune_seams(config, *data, chosen, held, start, self.run_folder, seconds, self.check)
         return chosen, seams
@@ -200,7 +201,7 @@ class _PackBuilder:
             samples=_real_samples(self.ready.task.data.held_out, config),
             card=card,
             head=find_known_head(source, whole_faces),
-            others=(*([seams.path] if seams.path else []), *find_shared_models(self.init)),
+            others=(*seams.files, *find_shared_models(self.init)),
             traces=traces,
         )
 

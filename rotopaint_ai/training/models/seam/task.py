@@ -345,7 +345,7 @@ class TuneResult:
 
 
 class TuningTask(SeamTask):
-    """Tuning with frozen batch norms and features: a dozen strips of one character are too few for statistics."""
+    """Tuning with frozen batch norms: a dozen strips of one character are too few for statistics."""
 
     def set_mode(self, net: SeamNets) -> None:
         """Evaluation mode, as at run time."""
@@ -360,16 +360,13 @@ def tune_seam_net(
     seed: int = 0,
     check: Callable[[], None] = lambda: None,
 ) -> TuneResult | None:
-    """Tune a network on the seams of a data set's `train` samples for `minutes`; None if it has no seams."""
+    """Tune networks on the seams of a data set's `train` samples for `minutes`; None if it has no seams."""
     examples = Examples.of(dataset)
     held = _validation_examples(examples)
     if not held or not len(examples.rows_of("train")):
         return None
     config = SeamConfig(minutes=minutes, learning_rate=_RATE, ema=_DECAY, seed=seed, eval_every=_NEVER)
-    net = copy.deepcopy(start).eval()
-    if net.describe is not None:
-        net.describe.requires_grad_(False)
-    task = TuningTask(config, net, examples)
+    task = TuningTask(config, copy.deepcopy(start).eval(), examples)
     with tempfile.TemporaryDirectory(prefix="rotopaint-seam-") as folder:
         trained = Trainer(config, task, Path(folder)).fit(check=check)
     return TuneResult(trained.net, _mean_miss(start, held), _mean_miss(trained.net, held), trained.steps)
