@@ -84,7 +84,10 @@ def reduce_feathers(document: RotoDocument) -> RotoDocument:
 def with_lines(shape: RotoShape, lines: Mapping[int, Points]) -> RotoShape:
     """The shape with a feather that ends at these curves at its keys; one width where it varies by less than 0.1 px."""
     rows = {frame: feather_rows(key.points, lines[frame]) for frame, key in shape.keys.items()}
-    found = [width for frame, key in shape.keys.items() for width in line_widths(key.points, rows[frame])]
+    wide = [
+        frame for frame, key in shape.keys.items() if len({(p.x, p.y) for p in key.points}) > 1
+    ]  # a point has no outside
+    found = [width for frame in wide for width in line_widths(shape.keys[frame].points, rows[frame])]
     if not shape.closed or not _is_uneven(found):
         bare = {frame: replace(key, feather=()) for frame, key in shape.keys.items()}
         return replace(shape, feather_px=_mean_width(found) if shape.closed else 0.0).with_keys(bare)

@@ -50,22 +50,23 @@ def reduce_document(document: RotoDocument, tolerance_px: float) -> RotoDocument
 
 
 def reduce_keys(shape: RotoShape, tolerance_px: float) -> RotoShape:
-    """The shape with as few keys as keep its curve within `tolerance_px` at every frame.
+    """The shape with as few keys as keep its curve, feather line and width profile within `tolerance_px` at all frames.
 
     Human keys and held runs do not change. Other keys may lie between original poses, within the tolerance. Deviation
-    is measured between points of equal parameter, which bounds the distance of the curves.
+    is measured on the plate between points of equal parameter, which bounds the distance of the curves.
     """
     if len(shape.keys) < 2 or tolerance_px <= 0:
         return shape
-    if shape.layer is not None:
-        return place_in_layer(reduce_keys(to_layer_space(shape), tolerance_px), shape.layer)
-    motion = _motion_of(shape)
+    inside = to_layer_space(shape)
+    motion = _motion_of(inside)
     aim = tolerance_px
     while True:
-        reduced = _reduce_shape(shape, motion, aim)
+        reduced = _reduce_shape(inside, motion, aim)
+        if shape.layer is not None:
+            reduced = place_in_layer(reduced, shape.layer)
         strays = deviation(shape, reduced)
         if strays <= tolerance_px:
-            return reduced
+            return _with_edges_of(shape, reduced, tolerance_px)
         aim *= 0.995 * tolerance_px / strays  # the search uses fewer samples than this check
 
 
@@ -73,6 +74,35 @@ def deviation(a: RotoShape, b: RotoShape) -> float:
     """Largest distance in pixels between two shapes' curve points of equal parameter over all frames of both."""
     frames = sorted({*a.frames, *b.frames})
     return float(samples.distances(a, b, range(frames[0], frames[-1] + 1)).max())
+
+
+def _with_edges_of(shape: RotoShape, reduced: RotoShape, tolerance_px: float) -> RotoShape:
+    """A reduced shape with further keys where its feather line or width profile would stray from the shape's.
+
+    The keys added between two others lie on the motion between these.
+    """
+    while shape.has_feather_line or shape.has_widths:
+        keys = dict(reduced.keys)
+        for left, right in pairwise((*reduced.frames, shape.frames[-1] + 1)):
+            strays = {frame: _edges_apart(shape, reduced, frame) for frame in range(left + 1, right)}
+            worst = max(strays, key=strays.__getitem__, default=left)
+            if strays.get(worst, 0.0) > tolerance_px:
+                source: Source = shape.keys[worst].source if worst in shape.keys else "model"
+                kind, profiles = keys[left].interpolation, (shape.feather_at(worst), shape.widths_at(worst))
+                keys[worst] = Key(reduced.at(worst), source, kind, *profiles)
+                keys[left] = replace(keys[left], interpolation="linear")  # a hold's points are equal there
+        if len(keys) == len(reduced.keys):
+            break
+        reduced = reduced.with_keys({frame: keys[frame] for frame in sorted(keys)})
+    return reduced
+
+
+def _edges_apart(a: RotoShape, b: RotoShape, frame: int) -> float:
+    """The largest distance in pixels at a frame between two shapes' feather rows, handles included, and widths."""
+    rows = np.array(a.feather_at(frame)).reshape(-1, 3, 2) - np.array(b.feather_at(frame)).reshape(-1, 3, 2)
+    rows[:, 1:] += rows[:, :1]
+    widths = np.array(a.widths_at(frame)).reshape(-1) - np.array(b.widths_at(frame)).reshape(-1)
+    return float(max(np.hypot(rows[..., 0], rows[..., 1]).max(initial=0.0), np.abs(widths).max(initial=0.0)))
 
 
 def _reduce_shape(shape: RotoShape, motion: _Motion, tolerance_px: float) -> RotoShape:

@@ -69,6 +69,15 @@ def test_numbers_relative_to_the_plate_grow_with_it(tmp_path: Path) -> None:
     assert lost[0] == "made for 100 x 80, read as 200 x 240: shapes are scaled"
 
 
+@pytest.mark.parametrize("suffix", ["ssf", "setting", "py", "nk", "svg", "jsx", "fxs"])
+def test_a_feathered_lid_that_closes_to_a_point_is_written(tmp_path: Path, suffix: str) -> None:
+    edge = tuple(ControlPoint(10.0 * x, 10.0 * y) for x, y in ((1, 1), (4, 1), (4, 4), (1, 4)))
+    keys = {1: Key(edge, "human"), 5: Key((ControlPoint(20.0, 20.0),) * 4, "human")}
+    shape = RotoShape("lid", True, "matte", keys, feather_px=3.0)
+    shown, _ = formats.write(tmp_path / f"a.{suffix}", RotoDocument(100, 80, 1, 5, shapes=(shape,)))
+    assert shown < 0.01
+
+
 def test_a_feather_line_grows_with_the_plate(tmp_path: Path) -> None:
     edge = tuple(ControlPoint(10.0 * (1 + x), 10.0 * (1 + y)) for x, y in ((0, 0), (3, 0), (3, 3), (0, 3)))
     rows = tuple(ControlPoint(-1.0 * k, 2.0 * k) for k in range(1, 5))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from rotopaint_ai.shapes import bezier, knots, reduce
-from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.edit_layers import place_in_layer
+from rotopaint_ai.shapes.layers import Layer, LayerPose
+from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape, StrokeWidth
 
 
 def ring(x: float, y: float, radius: float, n: int, noise: np.ndarray | None = None) -> Points:
@@ -142,3 +145,37 @@ def test_a_long_shot_needs_few_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     reduced = reduce.reduce_keys(shape, 0.5)
     assert 0 < fits <= len(reduced.keys)
     assert reduce.deviation(shape, reduced) <= 0.5
+
+
+def test_a_width_profile_stays_within_the_tolerance() -> None:
+    keys = {
+        f: Key(ring(100 + 3 * f, 50, 20, 6), widths=(StrokeWidth(w, w, w / 2),) * 6)
+        for f in range(1, 11)
+        for w in (2.0 + 2.0 * (f % 2),)
+    }
+    shape = RotoShape("a", False, "seam", keys)
+    reduced = reduce.reduce_keys(shape, 0.5)
+    for frame in range(1, 11):
+        np.testing.assert_allclose(reduced.widths_at(frame), shape.widths_at(frame), atol=0.5)
+        np.testing.assert_allclose(reduced.at(frame), shape.at(frame), atol=1e-6)
+    steady = shape.with_keys({f: replace(key, widths=keys[1].widths) for f, key in keys.items()})
+    assert reduce.reduce_keys(steady, 0.5).frames == (1, 10)
+
+
+def test_a_feather_that_grows_over_a_still_shape_grows_after_it() -> None:
+    still = ring(100, 50, 20, 6)
+    keys = {f: Key(still, feather=tuple(ControlPoint(0.3 * f * f, 0.0) for _ in still)) for f in range(1, 11)}
+    shape = RotoShape("a", True, "matte", keys)
+    reduced = reduce.reduce_keys(shape, 0.5)
+    assert 2 < len(reduced.keys) < 10
+    for frame in range(1, 11):
+        assert reduced.at(frame) == still
+        assert reduced.feather_at(frame)[0].x == pytest.approx(0.3 * frame * frame, abs=0.5)
+
+
+def test_the_tolerance_is_that_of_the_plate_in_a_scaled_layer() -> None:
+    big = Layer("L", {1: LayerPose(scale_x=20.0, scale_y=20.0), 60: LayerPose(x=50.0, scale_x=20.0, scale_y=20.0)})
+    shape = place_in_layer(wandering(60, 8, 0.3), big)
+    shape = shape.with_keys({frame - 1000: key for frame, key in shape.keys.items()})
+    reduced = reduce.reduce_keys(shape, 0.5)
+    assert worst_distance(shape, reduced) <= 0.5

@@ -323,6 +323,7 @@ Array = npt.NDArray[Any]
 _GAMMA = 2.2  # approximate is enough: the same gamma is inverted afterwards
 _TUNED_ON = 40  # validation samples for tuning
 _RATE, _DECAY = 1e-3, 0.98
+_TUNED_AT_ONCE = 3  # pictures; more steps of fewer learn more in a minute
 _NEVER = 1_000_000  # steps: a minute's training needs no checkpoint before its end
 
 
@@ -365,7 +366,9 @@ def tune_seam_net(
     held = _validation_examples(examples)
     if not held or not len(examples.rows_of("train")):
         return None
-    config = SeamConfig(minutes=minutes, learning_rate=_RATE, ema=_DECAY, seed=seed, eval_every=_NEVER)
+    config = SeamConfig(
+        batch=_TUNED_AT_ONCE, minutes=minutes, learning_rate=_RATE, ema=_DECAY, seed=seed, eval_every=_NEVER
+    )
     task = TuningTask(config, copy.deepcopy(start).eval(), examples)
     with tempfile.TemporaryDirectory(prefix="rotopaint-seam-") as folder:
         trained = Trainer(config, task, Path(folder)).fit(check=check)
