@@ -75,7 +75,7 @@ class LayersRead:
         self._found: dict[tuple[int, ...], Layer] = {}
         self._taken = TakenNames()
 
-    def chain(self, above: Sequence[NukeLayer], names: Sequence[str]) -> Layer | None:
+    def find_layer(self, above: Sequence[NukeLayer], names: Sequence[str]) -> Layer | None:
         """Our layer for a chain of Nuke layers (outermost first, without the root); None where none of them moves.
 
         `names`: the names of the Nuke layers. An inner layer that our writer made only to hold a track becomes that
@@ -89,11 +89,13 @@ class LayersRead:
             key = tuple(id(part) for part in above[: depth + 1])
             if key not in self._found:
                 holds_track = depth > 0 and name == f"{names[depth - 1]}/{TRACK}"
-                self._found[key] = self._read(each, name, motion, layer, holds_track=holds_track)
+                self._found[key] = self._read_layer(each, name, motion, layer, holds_track=holds_track)
             layer = self._found[key]
         return layer
 
-    def _read(self, each: NukeLayer, name: str, motion: Motion, parent: Layer | None, *, holds_track: bool) -> Layer:
+    def _read_layer(
+        self, each: NukeLayer, name: str, motion: Motion, parent: Layer | None, *, holds_track: bool
+    ) -> Layer:
         if motion.times:
             check_range(math.floor(motion.times[0]), math.ceil(motion.times[-1]), f"layer {name}")
         posed, track = _poses_read(each.transform, motion, self._height), dict[int, Matrix]()

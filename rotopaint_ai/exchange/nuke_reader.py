@@ -260,7 +260,7 @@ def _moving_layer(
     """Our layer that moves a shape; None where its own transform or the root's moves it too."""
     if not Motion([shape.transform, layers[0].transform]).is_identity:
         return None
-    return known.chain(layers[1:], called)
+    return known.find_layer(layers[1:], called)
 
 
 def _found_shape(

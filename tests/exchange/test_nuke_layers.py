@@ -30,7 +30,7 @@ def keyed(*keys: tuple[float, float, float, float]) -> NukeCurve:
 
 def read(*above: NukeTransform, names: tuple[str, ...] = ("a", "b")) -> Layer | None:
     layers = [NukeLayer(name, 0, transform, (), ()) for name, transform in zip(names, above)]
-    return LayersRead(HEIGHT, []).chain(layers, names[: len(above)])
+    return LayersRead(HEIGHT, []).find_layer(layers, names[: len(above)])
 
 
 def test_a_pose_fills_its_places_of_the_list() -> None:
@@ -144,18 +144,18 @@ def test_what_moves_nothing_is_no_layer_and_shapes_share_what_is() -> None:
         NukeLayer("b", 0, listed({3: NukeCurve(2.0)}, 11), (), ()),
     )
     known = LayersRead(HEIGHT, [])
-    first = known.chain([still, moving], ("still", "b"))
+    first = known.find_layer([still, moving], ("still", "b"))
     assert first is not None
     assert first.parent is None
-    assert known.chain([still, moving], ("still", "b")) is first
-    assert known.chain([still], ("still",)) is None
+    assert known.find_layer([still, moving], ("still", "b")) is first
+    assert known.find_layer([still], ("still",)) is None
 
 
 def test_layers_of_one_name_move_as_they_did() -> None:
     left, right = (NukeLayer("a", 0, listed({3: NukeCurve(x)}, 11), (), ()) for x in (30.0, 60.0))
     losses: list[str] = []
     known = LayersRead(HEIGHT, losses)
-    found = [known.chain([layer], ("a",)) for layer in (left, right, left)]
+    found = [known.find_layer([layer], ("a",)) for layer in (left, right, left)]
     assert [layer and (layer.name, layer.poses[0].x) for layer in found] == [("a", 30.0), ("a_2", 60.0), ("a", 30.0)]
     assert losses == ["layer a: the name occurs twice; the other layer is now called a_2"]
 

@@ -69,7 +69,7 @@ def read_source(
         return [read_coco(path)]
     width, height = size or (None, None)
     roto, losses = formats.read(path, width=width, height=height)
-    roto = _as_drawn(roto) if path.suffix.lower() in NUKE_SUFFIXES else roto
+    roto = _of_keyed_range(roto) if path.suffix.lower() in NUKE_SUFFIXES else roto
     take = _document_take(
         path, roto, plates, losses, (lambda shape, frame: True) if interpolated else _truth_rule(roto)
     )
@@ -97,7 +97,7 @@ def _holds_keypoints(path: Path) -> bool:
     return not known or "annotations" in data
 
 
-def _as_drawn(roto: RotoDocument) -> RotoDocument:
+def _of_keyed_range(roto: RotoDocument) -> RotoDocument:
     """A Nuke document of its keys' range, as a script may be longer than its shot, with unknown widths for open strokes
     that have the default width."""
     shapes = tuple(replace(s, width_px=None) if s.width_px == NUKE_DEFAULT_WIDTH_PX else s for s in roto.shapes)
