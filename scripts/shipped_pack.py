@@ -84,6 +84,11 @@ SCULPTED_FACES = tuple(
     Faces(characters, seed, 1.3, size=512, looks=2, sculpted=True) for characters, seed in ((62, 301000), (64, 302000))
 )
 SCULPTED_STEPS, SCULPTED_SETTINGS = 3000, ("learning_rate=0.004", "kept=0.5")
+MORE_FACES = (
+    *SCULPTED_FACES,
+    *(Faces(100, seed, 1.3, size=512, looks=2, sculpted=True) for seed in (304000, 305000)),
+)
+MORE_STEPS = 2400
 LOOKS = (
     Looks(44, 30000),
     Looks(26, 31000),
@@ -139,14 +144,16 @@ def _face_step(folder: Path, faces: Faces, share: float, workers: int) -> Step:
 
 def _seam_steps(out: Path, pack: Path, share: float, workers: int) -> Iterator[Step]:
     """A training on strips alone, one from there with features, on other faces: on its own it would trust them too
-    much; and one on sculpted faces, which keeps half of what it begins with."""
-    words, first, second = {"recipe": "seam", "init": "none"}, out / "seam" / SEAM, out / "seam" / "featured" / SEAM
+    much; and two on sculpted faces, each of which keeps half of what it begins with."""
+    words, first = {"recipe": "seam", "init": "none"}, out / "seam" / SEAM
+    second, third = (out / "seam" / name / SEAM for name in ("featured", "sculpted"))
     seams = out / "faces" / str(SEAM_FACES.seed)
     yield _face_step(seams, SEAM_FACES, share, workers)
     yield _train([seams], first, words, SEAM_STEPS, share, ("features=false",), first)
     for table, steps, given, start, made in (
         (FEATURE_FACES, FEATURE_STEPS, FEATURE_SETTINGS, first, second),
-        (SCULPTED_FACES, SCULPTED_STEPS, SCULPTED_SETTINGS, second, pack),
+        (SCULPTED_FACES, SCULPTED_STEPS, SCULPTED_SETTINGS, second, third),
+        (MORE_FACES, MORE_STEPS, SCULPTED_SETTINGS, third, pack),
     ):
         sets = {out / "faces" / str(faces.seed): faces for faces in table}
         yield from (_face_step(folder, faces, share, workers) for folder, faces in sets.items())

@@ -41,7 +41,7 @@ FURTHEST = 0.4  # and within which its end may lie: an end that moves takes its 
 CLEAR, CLEAR_PAIRS = 0.65, 4  # mean probability on either side of an end that is seen clearly, over so many pairs
 # Factor on the odds that a seam is not visible: the network has learned seams so faint that it sees some past an end.
 # Without it ends lie up to 24 px too far out, with 20 as far in. Chosen on the same shots.
-HIDDEN_TIMES = 7.4
+HIDDEN_TIMES = 4.5
 LEAST_FACING, FULL_FACING = 0.2, 0.7  # cosines of the angle to the camera at which a vote counts nothing, and fully
 FEWEST_VOTES, LEAST_WEIGHT = 3, 1.5  # that move an end
 
