@@ -268,8 +268,11 @@ def figures_table(results: Sequence[Mapping[str, Any]]) -> str:
     n = results[0]["n_samples"]
     lines = [in_one_line(f"{results[0]['dataset']}: {n} samples ({', '.join(results[0]['splits'])})"), head, *rows]
     for pack, result in zip(packs, results):
-        if result["missing"]:
-            lines.append(in_one_line(f"{pack} has no {', '.join(result['missing'][:8])}; the others were measured"))
+        if gone := result["missing"]:
+            more = f" and {len(gone) - 3} more" if len(gone) > 3 else ""
+            lines.append(
+                in_one_line(f"{pack} has no {', '.join(gone[:3])}{more}, or not as the data set means it: not measured")
+            )
         lines += [in_one_line(f"{pack}: {doubt}") for doubt in result["doubts"]]
     return "\n".join(lines)
 

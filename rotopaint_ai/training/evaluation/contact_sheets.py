@@ -63,9 +63,16 @@ def _to_fixed_point(point: npt.NDArray[np.floating[Any]]) -> tuple[int, int]:
 
 
 def worst_rows(predicted: Predictions) -> npt.NDArray[np.intp]:
-    """Samples with the largest landmark error in percent of the face, worst first."""
-    share = per_frame(predicted.distance_px) / predicted.face_px
+    """Samples with the largest error in percent of the face, worst first."""
+    share = per_frame(_errors_shown(predicted)[0]) / predicted.face_px
     return np.argsort(-np.nan_to_num(share), kind="stable")[:N_WORST]
+
+
+def _errors_shown(predicted: Predictions) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """True and expected errors in pixels (N, L or K): of landmarks, or of curves where no landmark was measured."""
+    if np.isfinite(predicted.distance_px).any():
+        return predicted.distance_px, predicted.expected_px
+    return predicted.curve_px, predicted.shape_expected_px
 
 
 def worst_cases(dataset: Dataset, predicted: Predictions) -> Picture:
@@ -93,7 +100,6 @@ def _draw_sample(dataset: Dataset, predicted: Predictions, row: int) -> Picture:
 
 def _sheet_caption(dataset: Dataset, predicted: Predictions, row: int) -> str:
     s = dataset.samples[row]
-    true, expected = (
-        float(per_frame(values[row : row + 1])[0]) for values in (predicted.distance_px, predicted.expected_px)
-    )
-    return f"{s.shot} {s.frame}\n{true:.1f} px off, {expected:.1f} expected"
+    true, expected = (float(per_frame(values[row : row + 1])[0]) for values in _errors_shown(predicted))
+    found = [f"{value:.1f} {word}" for value, word in ((true, "px off"), (expected, "expected")) if np.isfinite(value)]
+    return f"{s.shot} {s.frame}\n{', '.join(found)}"

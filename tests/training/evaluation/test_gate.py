@@ -266,4 +266,4 @@ def test_names_in_the_tables_neither_break_a_line_nor_steer_the_terminal() -> No
     facts = {"dataset": "d\x1b", "n_samples": 1, "splits": ["test"], "missing": ["m\n\x1b"], "doubts": ["x\x1b"]}
     reported = command.figures_table([{**new, **facts, "pack": "p\n\x1b"}])
     assert all(line.isprintable() for line in reported.split("\n"))
-    assert r"p \x1b has no m \x1b; the others were measured" in reported
+    assert r"p \x1b has no m \x1b, or not as the data set means it: not measured" in reported
