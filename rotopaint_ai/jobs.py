@@ -91,8 +91,9 @@ class RunJob:
     are used. `patch` also writes the paint as a separate layer. `threads` 0 uses every core. `key_tolerance_px` 0 keeps
     one key per frame; above 0 keys are reduced to that curve deviation. `project` is a project file: its human keys and
     seam settings are kept, and the results are saved in it unless `leave_project` is set. `overwrite` allows writing
-    into a folder of another plate or job, and over files that this program did not write. `force` paints also where
-    the landmark model doubts that there is a face. `face` selects a face of the project's shot; a new name adds a face.
+    into a folder of another plate or job, and over files that this program did not write. `force` paints also where the
+    landmark model doubts that there is a face, and takes other pictures in another folder as the project's shot. `face`
+    selects a face of the project's shot; a new name adds a face.
     """
 
     plates: str

@@ -45,7 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-clean", action="store_true", help="write no clean plates")
     parser.add_argument("--patch", action="store_true", help="also write the paint as premultiplied RGBA to DIR/patch")
     add_overwrite(parser)
-    parser.add_argument("--force", action="store_true", help="also paint where the model doubts that there is a face")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="also paint where the model doubts that there is a face, and take other pictures in another folder as "
+        "the project's shot rendered anew",
+    )
     parser.add_argument("--resume", action="store_true", help="continue a stopped run of the same job")
     parser.add_argument(
         "--project",

@@ -230,7 +230,8 @@ def _items_of_group(
     if depth > _DEEPEST:
         raise DocumentError(f"{where}: groups nested deeper than {_DEEPEST}; flatten them and export again")
     width = next((_number_of(row.get("w"), where) for row in rows if row.get("ty") == "st"), None)
-    fills, strokes = ([row for row in rows if row.get("ty") in kinds] for kinds in (("fl", "gf"), ("st", "gs")))
+    drawn = [row for row in rows if row.get("hd") is not True]
+    fills, strokes = ([row for row in drawn if row.get("ty") in kinds] for kinds in (("fl", "gf"), ("st", "gs")))
     if not all(_is_opaque(row, where) for row in fills or strokes):
         warnings.append(f"{name}: its fill or stroke is transparent, partly or fully; the document draws it opaque")
     for row in rows:
@@ -370,12 +371,13 @@ def _hidden_by_opacity(
     changes = []
     entries = _opacity_keys(opacity, span[0], where)
     for entry, after in zip(entries, [*entries[1:], {}]):
-        value, fades = _percent(entry, where), bool(after) and entry.get("h") != 1
+        value, later = _percent(entry, where), _percent(after or entry, where)
+        fades = entry.get("h") != 1 and later != value and _time(after, where) - _time(entry, where) > 1.0
         if 0.0 < value < 100.0 or fades:
             warnings.append(f"{name}: is partly transparent at times; the document draws it opaque")
         frame = parsing.whole_frame(f"{where}: a key's time", entry.get("t"), name, warnings)
         changes.append((frame, value > 0.0))
-        if fades and _percent(after, where) > 0.0:
+        if fades and later > 0.0:
             changes.append((frame + 1, True))
     return visible_between(sorted(changes), *span)
 
@@ -384,7 +386,13 @@ def _opacity_keys(opacity: object, first: int, where: str) -> list[dict[str, Any
     """The keys of an opacity; one at `first` where it is not animated."""
     rows = _object_of(opacity).get("k", 100)
     keyed = isinstance(rows, list) and rows and isinstance(rows[0], dict)
-    return _objects(rows if keyed else [{"t": first, "s": rows}], where)
+    found = _objects(rows if keyed else [{"t": first, "s": rows}], where)
+    # earlier files state the value of a last key as the end of the one before it
+    return [{"s": before.get("e", 100), **each} for before, each in zip([{}, *found], found)]
+
+
+def _time(key: Mapping[str, Any], where: str) -> float:
+    return _number_of({"k": key.get("t", 0)}, where)
 
 
 def _percent(key: Mapping[str, Any], where: str) -> float:

@@ -82,15 +82,16 @@ class LayersRead:
         track again. Raises DocumentError where a layer is scaled to zero, and for impossible frames.
         """
         layer: Layer | None = None
+        moving = -1  # the depth of the layer that `layer` was read from
         for depth, (each, name) in enumerate(zip(above, names, strict=True)):
             motion = Motion([each.transform])
             if motion.is_identity:
                 continue
             key = tuple(id(part) for part in above[: depth + 1])
             if key not in self._found:
-                holds_track = depth > 0 and name == f"{names[depth - 1]}/{TRACK}"
+                holds_track = moving == depth - 1 >= 0 and name == f"{names[moving]}/{TRACK}"
                 self._found[key] = self._read_layer(each, name, motion, layer, holds_track=holds_track)
-            layer = self._found[key]
+            layer, moving = self._found[key], depth
         return layer
 
     def _read_layer(

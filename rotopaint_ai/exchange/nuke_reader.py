@@ -158,8 +158,11 @@ def _script_range(found: Sequence[_ShapeSoFar], nodes: Sequence[ScriptNode], whe
     frame 1."""
     elements: dict[int, NukeShape | NukeLayer] = {id(each.shape): each.shape for each in found}
     elements |= {id(layer): layer for each in found for layer in each.layers}
-    frames = [frame for each in found for frame in each.keys if frame is not None]
-    frames += [frame for element in elements.values() for frame in _stated_frames(element)]
+    keyed = [frame for each in found for frame in each.keys if frame is not None]
+    stated = [frame for element in elements.values() for frame in _stated_frames(element)]
+    # what lies farther away than a shot is long has no part in it
+    far = [max(keyed) - MOST_FRAMES, min(keyed) + MOST_FRAMES] if keyed else [-math.inf, math.inf]
+    frames = keyed + [frame for frame in stated if far[0] < frame < far[1]]
     for node in nodes:
         ends = [int(text) for text in (node.text("first_frame") or "1", node.text("last_frame")) if _is_whole(text)]
         if node.kind == "Root" and len(ends) == 2 and ends[0] <= ends[1] < ends[0] + MOST_FRAMES:
@@ -183,8 +186,10 @@ def _lifetime_ends(element: NukeShape | NukeLayer) -> tuple[float, ...]:
     """The frames that an element's type of lifetime uses (`_alive`); of one that lives always, those that it states."""
     first, last = (attribute(element, name, math.nan) for name in ("ltn", "ltm"))
     kind = attribute(element, "ltt", 0.0)
-    used = {1.0: (last,), 2.0: (first,), 3.0: (first,), 4.0: (first, last)}.get(kind, (first, last))
-    return () if not all(map(math.isfinite, used)) or (kind not in (1.0, 2.0, 3.0) and first >= last) else used
+    used_alone = {1.0: (last,), 2.0: (first,), 3.0: (first,)}
+    used = used_alone.get(kind, (first, last))
+    is_empty = first > last if kind == 4.0 else kind not in used_alone and first >= last
+    return () if not all(map(math.isfinite, used)) or is_empty else used
 
 
 def _is_whole(text: str) -> bool:

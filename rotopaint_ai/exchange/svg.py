@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
@@ -139,22 +139,19 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
     counts: dict[tuple[str, int], int] = {}  # the highest number used for a name at a frame
     skipped = hidden = 0
     for element, look in _drawing_elements(root, _look_of(root, _Look()), path.name):
-        if look.hidden:
-            hidden += 1
-            continue
         tag, frame = element.tag.removeprefix(_NAMESPACE), look.frame
+        base = element.get("data-name") or element.get("id") or tag
+        if look.hidden:  # its name stays its own
+            hidden += 1
+            counts[base, frame] = 1 + _number_free(base, frame, counts, found)
+            continue
         curves = _curves(tag, element, path.name)
         if curves is None:
             skipped += 1
             continue
-        base = element.get("data-name") or element.get("id") or tag
         for closed, points in curves:
-            count = counts.get((base, frame), 1)
-            name = base if count == 1 else f"{base}_{count}"
-            while frame in found.get(name, {}):
-                count += 1
-                name = f"{base}_{count}"
-            counts[base, frame] = count
+            counts[base, frame] = count = _number_free(base, frame, counts, found)
+            name = _numbered_name(base, count)
             found.setdefault(name, {})[frame] = (closed, points)
             looks.setdefault(name, (element, look))
     groups = {
@@ -166,6 +163,20 @@ def read_report(path: Path | str, *, width: int | None = None, height: int | Non
     losses = [f"{skipped} elements that are not paths, polygons or lines were left out"] if skipped else []
     losses += [f"{hidden} hidden elements were left out"] if hidden else []
     return ReadResult(RotoDocument(*size, min(frames), max(frames), shapes=shapes), tuple(losses))
+
+
+def _numbered_name(base: str, number: int) -> str:
+    return base if number == 1 else f"{base}_{number}"
+
+
+def _number_free(
+    base: str, frame: int, counts: Mapping[tuple[str, int], int], found: Mapping[str, Mapping[int, object]]
+) -> int:
+    """The number of the next element of a name at a frame."""
+    number = counts.get((base, frame), 1)
+    while frame in found.get(_numbered_name(base, number), {}):
+        number += 1
+    return number
 
 
 def _picture_size(root: ElementTree.Element, where: str, width: int | None, height: int | None) -> tuple[int, int]:
@@ -216,7 +227,7 @@ def _look_of(element: ElementTree.Element, above: _Look) -> _Look:
 def _style_of(element: ElementTree.Element, name: str) -> str:
     """A property in an element's `style`, else the attribute of that name; the empty text without both."""
     found = re.search(rf"(?:^|;)\s*{name}\s*:([^;]*)", element.get("style", ""))
-    return (found[1] if found else element.get(name, "")).strip()
+    return (found[1] if found else element.get(name, "")).replace("!important", "").strip().lower()
 
 
 def _curves(tag: str, element: ElementTree.Element, where: str) -> list[tuple[bool, Points]] | None:

@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -29,12 +29,13 @@ from rotopaint_ai.exchange import formats, nuke, nuke_reader, nuke_writer, round
 from rotopaint_ai.exchange.format_spec import FormatSpec
 from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.exchange.round_trip import Proof
-from rotopaint_ai.files import file_sha256, replacing
+from rotopaint_ai.files import file_sha256, replacing, write_json
 from rotopaint_ai.jobs import Event, RunJob, Sink, ignore, warning
 from rotopaint_ai.pipeline.out_folder import Files
 from rotopaint_ai.project.names import rename_shapes
 from rotopaint_ai.shapes.roto import RotoDocument
 
+_RECORD = ".exports.json"  # SHA-256 of the exported files in a run's folder, by name
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")  # names that Nuke takes as they are
 
 
@@ -100,21 +101,32 @@ def _export_document(format: FormatSpec, document: RotoDocument, out: Path) -> E
     return ExportedFile(format.name, written.name, distance, "; ".join(lost), matte, n_keys=shown.n_keys, sha256=digest)
 
 
-def keep_changed_exports(out: Path, sink: Sink = ignore) -> None:
-    """Rename the files of a folder's last run that somebody has changed since, so that the next run replaces none."""
-    try:
-        rows = json.loads((out / "run.json").read_text(encoding="utf-8"))["exports"]
-        written = {str(row["path"]): str(row.get("sha256", "")) for row in rows if row["path"]}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return  # the first run, or one of an earlier version
-    for name, digest in written.items():
-        path = out / Path(name).name
-        if digest and path.is_file() and file_sha256(path) != digest:
+def keep_changed_exports(out: Path, names: Iterable[str], sink: Sink = ignore) -> None:
+    """Rename those of some files of a folder that somebody has changed since a run wrote them, so that the next run
+    replaces none."""
+    written = _digests(out)
+    for path in (out / name for name in names):
+        digest = written.get(path.name)
+        if digest is not None and path.is_file() and file_sha256(path) != digest:
             stem, suffix = path.name.split(".", 1)
             free = (out / f"{stem}.other-{n}.{suffix}" for n in itertools.count(1))
             kept = next(place for place in free if not place.exists())
             path.rename(kept)
             sink(warning(f"{path.name} was changed by hand since the last run; that file is kept as {kept.name}"))
+
+
+def record_exports(out: Path, exports: Sequence[ExportedFile]) -> None:
+    """Write down what was exported, beside what earlier runs with other formats wrote; see `keep_changed_exports`."""
+    write_json(out / _RECORD, {**_digests(out), **{each.path: each.sha256 for each in exports if each.sha256}})
+
+
+def _digests(out: Path) -> dict[str, str]:
+    try:
+        found = json.loads((out / _RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    rows = found.items() if isinstance(found, dict) else ()
+    return {name: digest for name, digest in rows if isinstance(digest, str)}
 
 
 def write_nuke_in_parts(path: Path, document: RotoDocument) -> tuple[Proof, tuple[str, ...]]:

@@ -13,7 +13,13 @@ from rotopaint_ai.frames import summarise
 from rotopaint_ai.jobs import Event, Sink, warning
 from rotopaint_ai.landmarks.detect import DOUBT
 from rotopaint_ai.pipeline.executor import give_back
-from rotopaint_ai.pipeline.export import ExportedFile, keep_changed_exports, write_exports
+from rotopaint_ai.pipeline.export import (
+    ExportedFile,
+    export_files,
+    keep_changed_exports,
+    record_exports,
+    write_exports,
+)
 from rotopaint_ai.pipeline.manifest import choose_worst, ordinary_frames, run_manifest
 from rotopaint_ai.pipeline.out_folder import facts_in, other_frames
 from rotopaint_ai.pipeline.plan import Plan
@@ -60,9 +66,11 @@ def finalise(plan: Plan, state: RunState, sink: Sink, *, wall_s: float, n_new: i
     if plan.job.key_tolerance_px:
         document = reduce_document(document, plan.job.key_tolerance_px)
     keys["written"] = n_keys(document)
-    if plan.job.project is None:  # a project has what was changed by hand
-        keep_changed_exports(plan.out, sink)
+    names = [each.stem for each in export_files(plan.job.exports)]
+    # a project has what was changed in the document, which the panel writes as well
+    keep_changed_exports(plan.out, names if plan.job.project is None else names[1:], sink)
     exports = write_exports(document, plan.job, plan.out, given=plan.work.names, sink=sink, threads=plan.threads)
+    record_exports(plan.out, exports)
     del document
     records = check_records(plan, state)
     worst = choose_worst(records, plan.pack.sheet.seam_names)

@@ -343,10 +343,10 @@ class ExternalMattes:
         run's mattes of all shapes, most of which are no seams."""
         pictures = open_plate(source)
         named = pictures.matte_names(pictures.frames[0]) if Path(source).name.startswith("all.") else ()
-        others = [name for name in named if not name.startswith("seam")]
+        others = [name for name in named if not name.lower().startswith("seam")]
         if others:
             raise DocumentError(
-                f"--mattes {Path(source).name}: also covers {', '.join(others[:3])}, which are no seams; give the "
+                f"--mattes {Path(source).name}: covers all shapes of a run, {', '.join(others[:3])} as well; give the "
                 "mattes of a seam, or the shapes in place of mattes"
             )
         check_same_size(

@@ -64,7 +64,7 @@ def run(job: RunJob, sink: Sink, cancel: Cancel) -> Outcome:
     start = time.monotonic()
     plan = make_plan(job)
     with plan.plate, open_target(job) as project, claim_folder(plan.claim()):
-        if (other := compare_plate(plan.inputs, job.project, plan.plate)) is not None:
+        if (other := compare_plate(plan.inputs, job.project, plan.plate, is_same_shot=job.force)) is not None:
             sink(warning(other))
         tell = sink if project is None else project.sink(sink)
         tracking, note = open_tracking(plan, tell)

@@ -30,10 +30,13 @@ from rotopaint_ai.shapes.refit import repeat_propagations
 from rotopaint_ai.shapes.roto import RotoDocument
 
 
-def compare_plate(inputs: ProjectInputs, project_file: str | None, plate: Plate) -> str | None:
+def compare_plate(
+    inputs: ProjectInputs, project_file: str | None, plate: Plate, *, is_same_shot: bool = False
+) -> str | None:
     """A warning where a project's plate was rendered anew since it was made; None where it is the same.
 
-    Raises: PlateError where the size differs, and for other pictures in another place: another shot.
+    Raises: PlateError where the size differs, and for other pictures in another place: another shot, unless
+    `is_same_shot`.
     """
     known, remembered = inputs.plate, plate_files.compared_facts(inputs.files, plate.frames)
     if known is None or project_file is None:
@@ -48,11 +51,18 @@ def compare_plate(inputs: ProjectInputs, project_file: str | None, plate: Plate)
     if not match.is_other_plate:
         return None
     other = f"holds other pictures than those that {path.name} was made on (compared frames {summarise(match.other)})"
-    folder = os.path.abspath(plate.path_of(match.other[0]).parent)
     source = str(known.get("source", ""))
-    if known["name"] != plate.name or folder not in (source, os.path.dirname(source)):
-        raise PlateError(f"{plate.name}: {other}, {source}; choose that plate, or another project")
+    folder, *before = map(_real_place, (str(plate.path_of(match.other[0]).parent), source, os.path.dirname(source)))
+    if not is_same_shot and (known["name"] != plate.name or folder not in before):
+        raise PlateError(
+            f"{plate.name}: {other}, {source}; choose that plate, or another project; 'run --force' takes it as "
+            "the same shot rendered anew"
+        )
     return f"{plate.name}: {other}; was it rendered anew?"
+
+
+def _real_place(path: str) -> str:
+    return os.path.normcase(os.path.realpath(path))
 
 
 class OpenProject:

@@ -18,7 +18,7 @@ from rotopaint_ai.shapes import bezier, knots, samples
 from rotopaint_ai.shapes.bezier import Array
 from rotopaint_ai.shapes.edit_layers import place_in_layer, to_layer_space
 from rotopaint_ai.shapes.knots import Stretch
-from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument, RotoShape, Source
+from rotopaint_ai.shapes.roto import Interpolation, Key, RotoDocument, RotoShape, Source, feather_line
 
 _PER_SEGMENT = 6  # samples per cubic during the search; the deviation of linear motion is smooth along it
 _LONGEST = 240  # longest stretch of rows in one fit
@@ -98,8 +98,10 @@ def _with_edges_of(shape: RotoShape, reduced: RotoShape, tolerance_px: float) ->
 
 
 def _edges_apart(a: RotoShape, b: RotoShape, frame: int) -> float:
-    """The largest distance in pixels at a frame between two shapes' feather rows, handles included, and widths."""
-    rows = np.array(a.feather_at(frame)).reshape(-1, 3, 2) - np.array(b.feather_at(frame)).reshape(-1, 3, 2)
+    """The largest distance in pixels at a frame between two shapes' feather lines, handles included, and widths."""
+    feathers = [(each.at(frame), each.feather_at(frame)) for each in (a, b)]
+    lines = [feather_line(points, feather) if feather else () for points, feather in feathers]
+    rows = np.array(lines[0]).reshape(-1, 3, 2) - np.array(lines[1]).reshape(-1, 3, 2)
     rows[:, 1:] += rows[:, :1]
     widths = np.array(a.widths_at(frame)).reshape(-1) - np.array(b.widths_at(frame)).reshape(-1)
     return float(max(np.hypot(rows[..., 0], rows[..., 1]).max(initial=0.0), np.abs(widths).max(initial=0.0)))

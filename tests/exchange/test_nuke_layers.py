@@ -160,6 +160,19 @@ def test_layers_of_one_name_move_as_they_did() -> None:
     assert losses == ["layer a: the name occurs twice; the other layer is now called a_2"]
 
 
+def test_a_track_in_a_layer_that_stands_still_is_not_that_of_the_layer_above() -> None:
+    turned = listed({8: keyed((1, 0, 0, 5), (3, 10, 5, 0)), 19: keyed((1, 1, 0, 0.1), (3, 1.2, 0.1, 0))})
+    layers = [
+        NukeLayer("a", 0, listed({3: NukeCurve(2.0)}, 11), (), ()),
+        NukeLayer("b", 0, listed({}, 11), (), ()),
+        NukeLayer("track", 0, turned, (), ()),
+    ]
+    found = LayersRead(HEIGHT, []).find_layer(layers, ("a", "a/b", "a/b/track"))
+    assert found is not None
+    assert found.parent is not None
+    assert (found.name, found.parent.name, bool(found.track), found.parent.track) == ("a/b/track", "a", True, {})
+
+
 def test_a_key_at_the_end_of_time_is_refused() -> None:
     with pytest.raises(DocumentError, match="frames 1 to 2000000000"):
         read(listed({3: keyed((1, 0, 0, 1), (2_000_000_000, 9, 1, 0))}))

@@ -61,7 +61,10 @@ def test_the_range_of_the_script_counts_where_it_holds_all_keys(root: str, expec
         ("ltt 3 ltn 1005 ltm 1", (1001, 1005)),
         ("ltt 1 ltn 1 ltm 1008", (1001, 1008)),
         ("ltt 4 ltn 990 ltm 1008", (990, 1008)),
+        ("ltt 4 ltn 1050 ltm 1050", (1001, 1050)),
+        ("ltt 4 ltn 1050 ltm 1049", (1001, 1001)),
         ("ltn 990 ltm 1008", (990, 1008)),
+        ("ltn 990 ltm 1000000", (990, 1001)),
         ("ltn 1 ltm 1", (1001, 1001)),
     ],
 )

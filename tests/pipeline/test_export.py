@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,13 @@ from rotopaint_ai.exchange import document, nuke
 from rotopaint_ai.jobs import Event, RunJob
 from rotopaint_ai.pipeline import export
 from rotopaint_ai.pipeline.executor import Eta
-from rotopaint_ai.pipeline.export import check_exports, keep_changed_exports, write_exports, write_nuke_in_parts
+from rotopaint_ai.pipeline.export import (
+    check_exports,
+    keep_changed_exports,
+    record_exports,
+    write_exports,
+    write_nuke_in_parts,
+)
 from rotopaint_ai.shapes.layers import Layer
 from rotopaint_ai.shapes.roto import ControlPoint, Key, Landmark, LandmarkKeys, RotoDocument, RotoShape
 
@@ -61,26 +66,33 @@ def test_every_format_asked_for_is_written_once(tmp_path: Path) -> None:
 
 def test_what_somebody_changed_since_is_kept(tmp_path: Path) -> None:
     job = RunJob("p", str(tmp_path), ("1,2,3,4",), exports=("nuke", "svg"))
-    written = write_exports(_document(), job, tmp_path)
-    (tmp_path / "run.json").write_text(json.dumps({"exports": [asdict(each) for each in written]}))
+    record_exports(tmp_path, write_exports(_document(), job, tmp_path))
+    names = ["shapes.roto.json", "shapes.nk", "shapes.svg"]
     told: list[Event] = []
-    keep_changed_exports(tmp_path, told.append)
+    keep_changed_exports(tmp_path, names, told.append)
     assert not told  # all is as the run wrote it
+    record_exports(tmp_path, write_exports(_document(), replace(job, exports=("nuke",)), tmp_path))
+    (tmp_path / "shapes.svg").write_text("by hand")
+    keep_changed_exports(tmp_path, names[:2], told.append)
+    assert not told  # a run that does not write it leaves it
     for _ in range(2):
         (tmp_path / "shapes.nk").write_text("by hand")
-        keep_changed_exports(tmp_path, told.append)
+        keep_changed_exports(tmp_path, names[:2], told.append)
         assert not (tmp_path / "shapes.nk").exists()
     assert [(tmp_path / f"shapes.other-{n}.nk").read_text() for n in (1, 2)] == ["by hand", "by hand"]
     assert told[0].facts["message"] == (
         "shapes.nk was changed by hand since the last run; that file is kept as shapes.other-1.nk"
     )
-    assert (tmp_path / "shapes.svg").exists()
+    keep_changed_exports(tmp_path, names, told.append)
+    assert (tmp_path / "shapes.other-1.svg").read_text() == "by hand"  # though a run without it came between
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"exports": [{"path": "../a"}]}', '{"exports": [1]}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"shapes.nk": 1}'])
 def test_a_damaged_record_of_the_last_run_stops_nothing(tmp_path: Path, content: str) -> None:
-    (tmp_path / "run.json").write_text(content)
-    keep_changed_exports(tmp_path)
+    (tmp_path / ".exports.json").write_text(content)
+    (tmp_path / "shapes.nk").touch()
+    keep_changed_exports(tmp_path, ["shapes.nk"])
+    assert (tmp_path / "shapes.nk").exists()
 
 
 @pytest.mark.parametrize("name", ["nuke", "silhouette"])

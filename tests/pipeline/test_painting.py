@@ -169,7 +169,9 @@ def test_a_runs_mattes_of_all_shapes_are_no_seams(
     if is_taken:
         assert ExternalMattes.open(str(tmp_path / f"{name}.####.exr"), plate).pictures.frames
         return
-    with pytest.raises(DocumentError, match=r"--mattes all\.####\.exr: also covers face_outline, which are no seams"):
+    with pytest.raises(
+        DocumentError, match=r"--mattes all\.####\.exr: covers all shapes of a run, face_outline as well"
+    ):
         ExternalMattes.open(str(tmp_path / f"{name}.####.exr"), plate)
 
 

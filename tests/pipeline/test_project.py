@@ -460,6 +460,7 @@ def test_a_project_of_another_plate_is_reported_and_one_of_another_size_refused(
     project = Project.open(tmp_path / "shot.rotopaint")
     assert project.note("plate") == known
     project.close()
+    assert main(words(str(other), pack, tmp_path, "--overwrite", "--force")) == 0
     project = Project.open(tmp_path / "shot.rotopaint")
     project.set_note("plate", {**(project.note("plate") or {}), "width": 64})
     project.close()
