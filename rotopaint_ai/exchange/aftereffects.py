@@ -110,8 +110,7 @@ def _mask_of_shape(shape: RotoShape, document: RotoDocument) -> dict[str, Any]:
 
 def _key_row(frame: int, shape: RotoShape) -> list[Any]:
     key = shape.keys[frame]
-    for number in (v for point in key.points for v in point):
-        parsing.finite_number(f"shape '{shape.name}': a control point", number)
+    parsing.check_numbers(shape.name, (v for point in key.points for v in point))
     rows = [[round(value, 9) for value in point] for point in key.points]
     head = [frame, key.interpolation == "hold", rows]
     if not shape.has_feather_line:

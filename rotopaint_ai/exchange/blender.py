@@ -167,8 +167,7 @@ def _key_rows(
     scales = _feather_scales(points, document.width, document.height, document.pixel_aspect)
     rows = []
     for p, feather, scale in zip(points, feathers, scales, strict=True):
-        for value in p:
-            parsing.finite_number(f"shape '{name}': a control point", value)
+        parsing.check_numbers(name, p)
         places = ((p.x, p.y), (p.x + p.in_dx, p.y + p.in_dy), (p.x + p.out_dx, p.y + p.out_dy))
         six = [v for x, y in places for v in _to_mask(x, y, document)]
         rows.append([round(v, 9) for v in (*six, feather / scale)])

@@ -83,8 +83,7 @@ def dumps(document: RotoDocument) -> str:
 
 
 def _polygon(name: str, points: Points, image: int, category: int) -> dict[str, Any]:
-    for number in (v for p in points for v in (p.x, p.y)):
-        parsing.finite_number(f"shape '{name}': a control point", number)
+    parsing.check_numbers(name, (v for p in points for v in (p.x, p.y)))
     flat = [round(v, 4) for p in points for v in (p.x, p.y)]
     return {
         "image_id": image,

@@ -130,8 +130,7 @@ def _refuse_far_points(shape: RotoShape) -> None:
     """Refuse what the reader of a text format refuses: a picture would show nothing of it."""
     for key in shape.keys.values():
         for row in (*key.points, *key.feather, *key.widths):
-            for value in row:
-                parsing.finite_number(f"shape '{shape.name}': a control point", value)
+            parsing.check_numbers(shape.name, row)
 
 
 def read_back(path: Path, document: RotoDocument) -> float:

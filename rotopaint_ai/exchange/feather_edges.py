@@ -84,9 +84,8 @@ def reduce_feathers(document: RotoDocument) -> RotoDocument:
 def with_lines(shape: RotoShape, lines: Mapping[int, Points]) -> RotoShape:
     """The shape with a feather that ends at these curves at its keys; one width where it varies by less than 0.1 px."""
     rows = {frame: feather_rows(key.points, lines[frame]) for frame, key in shape.keys.items()}
-    wide = [
-        frame for frame, key in shape.keys.items() if len({(p.x, p.y) for p in key.points}) > 1
-    ]  # a point has no outside
+    # a shape that is closed to a point has no outside
+    wide = [frame for frame, key in shape.keys.items() if len({(p.x, p.y) for p in key.points}) > 1]
     found = [width for frame in wide for width in line_widths(shape.keys[frame].points, rows[frame])]
     if not shape.closed or not _is_uneven(found):
         bare = {frame: replace(key, feather=()) for frame, key in shape.keys.items()}

@@ -152,8 +152,7 @@ def _key_entry(place: int, frame: int, points: Points, shape: RotoShape, documen
 
 def _point_entry(p: ControlPoint, name: str, document: RotoDocument) -> str:
     width, height = document.width, document.height
-    for value in p:
-        parsing.finite_number(f"shape '{name}': a control point", value)
+    parsing.check_numbers(name, p)
     x, y = p.x / width - 0.5, 0.5 - p.y / height
     numbers = (x, y, p.in_dx / width, -p.in_dy / height, p.out_dx / width, -p.out_dy / height)
     labels = ("X", "Y", "LX", "LY", "RX", "RY")

@@ -79,8 +79,7 @@ def dumps_frame(flat: RotoDocument, frame: int) -> str:
     for shape in flat.shapes:
         if frame in shape.keys and shape.is_visible(frame):
             places = [(p.x, p.y) for p in shape.keys[frame].points]
-            for value in (v for place in places for v in place):
-                parsing.finite_number(f"shape '{shape.name}': a control point", value)
+            parsing.check_numbers(shape.name, (v for place in places for v in place))
             rows.append(_shape_row(shape.name, "polygon" if shape.closed else "linestrip", places))
     marks = flat.landmarks
     seen = zip(marks.names, marks.keys.get(frame, ()), strict=False)

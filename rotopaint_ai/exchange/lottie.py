@@ -99,8 +99,7 @@ def _duration(document: RotoDocument) -> int:
 
 def _path_key(frame: int, shape: RotoShape, first: int) -> dict[str, Any]:
     key = shape.keys[frame]
-    for number in (v for point in key.points for v in point):
-        parsing.finite_number(f"shape '{shape.name}': a control point", number)
+    parsing.check_numbers(shape.name, (v for point in key.points for v in point))
     rows = [[round(v, 6) for v in point] for point in key.points]
     path = {"i": [r[2:4] for r in rows], "o": [r[4:] for r in rows], "v": [r[:2] for r in rows], "c": shape.closed}
     if key.interpolation == "hold":

@@ -117,6 +117,13 @@ def finite_number(where: str, value: object, *, limit: float = FAR_PX) -> float:
     return float(value)
 
 
+def check_numbers(name: str, numbers: Iterable[float]) -> None:
+    """Refuse numbers of a shape's control points that are not finite, or beyond FAR_PX. Raises DocumentError."""
+    for number in numbers:
+        if not -FAR_PX <= number <= FAR_PX:  # of NaN, too
+            finite_number(f"shape '{name}': a control point", number)
+
+
 def _parse_float(where: str, text: str) -> float:
     try:
         return float(text)

@@ -163,8 +163,7 @@ def _add_path_key(path: ElementTree.Element, frame: int, shape: RotoShape, docum
     element = ElementTree.SubElement(path, "Key", attributes)
     curve = ElementTree.SubElement(element, "Path", {"closed": str(shape.closed), "type": "Bezier"})
     for p in key.points:
-        for value in p:
-            parsing.finite_number(f"shape '{shape.name}': a control point", value)
+        parsing.check_numbers(shape.name, p)
         places = ((p.x, p.y), (p.x + p.in_dx, p.y + p.in_dy), (p.x + p.out_dx, p.y + p.out_dy))
         ElementTree.SubElement(curve, "Point").text = ",".join(_point_pair(x, y, document) for x, y in places)
 
