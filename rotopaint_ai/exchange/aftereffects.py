@@ -10,9 +10,8 @@ in every language.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,9 +19,9 @@ from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import feather_edges, lossiness, parsing
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.limits import MOST_WIDTH_PX
-from rotopaint_ai.exchange.linear_keys import switches, visible_between
+from rotopaint_ai.exchange.linear_keys import switches
 from rotopaint_ai.exchange.lossiness import Loss
-from rotopaint_ai.exchange.mask_scripts import MaskScript, read_data, read_rates, read_rows, read_size
+from rotopaint_ai.exchange.mask_scripts import MaskScript, read_data, read_opacity, read_rates, read_rows, read_size
 from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.exchange.plain_shapes import hold_outs_last
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, RotoDocument, RotoShape
@@ -235,7 +234,7 @@ def _shape_of_mask(
     elif any(len(row) > 4 and row[4] for row in rows):
         warnings.append(f"{name}: feather points along the mask are not held by the document")
     shape = _with_linear_moves(keyed, warnings)
-    hidden = _hidden_of_mask(mask, name, span, here, warnings)
+    hidden = read_opacity(mask, "opacity", 100.0, name, span, here, warnings)
     return replace(shape, visible=hidden, subtract=closed and mask.get("mode") == _HOLDS_OUT)
 
 
@@ -286,30 +285,3 @@ def _points_of_rows(rows: object, where: str) -> Points:
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 6 for row in rows):
         raise DocumentError(f"{where}: points are not rows of six numbers; write the file again")
     return tuple(ControlPoint(*(parsing.finite_number(f"{where}: a point", value) for value in row)) for row in rows)
-
-
-def _hidden_of_mask(
-    mask: Mapping[str, Any], name: str, span: tuple[int, int], where: str, warnings: list[str]
-) -> dict[int, bool]:
-    rows: Sequence[object] = mask.get("opacity") or []
-    keys = []
-    for row in rows:
-        if not isinstance(row, list) or len(row) != 2:
-            raise DocumentError(f"{where}: opacity is {str(row)[:30]}; wanted [frame, percent]")
-        value = parsing.finite_number(f"{where}: opacity", row[1])
-        if 0.0 < value < 100.0:
-            warnings.append(f"{name}: is partly transparent at times; the document draws it opaque")
-        keys.append(
-            (
-                span[0] if row[0] is None else parsing.whole_frame(f"{where}: a key's frame", row[0], name, warnings),
-                value,
-            )
-        )
-    keys.sort()
-    # a dump does not tell whether keys hold; those of our own script do
-    if mask.get("is_dumped") and any(b > a + 1 and before != after for (a, before), (b, after) in pairwise(keys)):
-        warnings.append(
-            f"{name}: is partly transparent at times, unless its opacity keys hold; the document shows or hides it "
-            "from each of them on"
-        )
-    return visible_between([(frame, value > 0.0) for frame, value in keys], *span)

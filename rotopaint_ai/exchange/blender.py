@@ -12,16 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.exchange import feather_edges, lossiness, parsing, stroke_outlines
 from rotopaint_ai.exchange.features import Feature
-from rotopaint_ai.exchange.linear_keys import linear_keys, switches, visible_between
+from rotopaint_ai.exchange.linear_keys import linear_keys, switches
 from rotopaint_ai.exchange.lossiness import Loss
-from rotopaint_ai.exchange.mask_scripts import MaskScript, read_data, read_rates, read_rows, read_size
+from rotopaint_ai.exchange.mask_scripts import MaskScript, read_data, read_opacity, read_rates, read_rows, read_size
 from rotopaint_ai.exchange.parsing import ReadResult
 from rotopaint_ai.exchange.plain_shapes import hold_outs_last
 from rotopaint_ai.shapes.roto import ControlPoint, Points, RotoDocument, RotoShape
@@ -299,7 +298,7 @@ def _shape_of_spline(
         around = feather_edges.line_of_widths
         lines = {frame: around(key.points, feathers[frame]) for frame, key in shape.keys.items()}
         shape = feather_edges.with_lines(shape, lines)
-    hidden = _hidden_of_layer(row, name, span, where, warnings)
+    hidden = read_opacity(row, "alpha", 1.0, name, span, f"{where}: '{name}'", warnings)
     return replace(shape, visible=hidden, subtract=row.get("blend") in (_HOLDS_OUT, "SUBTRACT"))
 
 
@@ -326,25 +325,3 @@ def _points_of_spline(
             )
     scales = _feather_scales(tuple(found), *plate)
     return tuple(found), [weight * scale for weight, scale in zip(weights, scales, strict=True)]
-
-
-def _hidden_of_layer(
-    row: Mapping[str, Any], name: str, span: tuple[int, int], where: str, warnings: list[str]
-) -> dict[int, bool]:
-    changes = []
-    for pair in row.get("alpha") or []:
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise DocumentError(f"{where}: '{name}': opacity is {str(pair)[:30]}; wanted [frame, value]")
-        value = parsing.finite_number(f"{where}: '{name}': opacity", pair[1])
-        frame = span[0] if pair[0] is None else round(parsing.finite_number(f"{where}: '{name}': a frame", pair[0]))
-        changes.append((frame, value))
-    changes.sort()
-    if any(0.0 < value < 1.0 for _, value in changes) or any(a == b for (a, _), (b, _) in pairwise(changes)):
-        warnings.append(f"{name}: is partly transparent at times; the document draws it opaque")
-    # a dump does not tell whether keys hold; those of our own script do
-    if row.get("is_dumped") and any(b > a + 1 and before != after for (a, before), (b, after) in pairwise(changes)):
-        warnings.append(
-            f"{name}: is partly transparent at times, unless its opacity keys hold; the document shows or hides it "
-            "from each of them on"
-        )
-    return visible_between([(frame, value > 0.0) for frame, value in changes], *span)

@@ -76,9 +76,7 @@ def rebuild_script(document: RotoDocument) -> RebuiltScript | None:
     losses: list[str] = []
     trees = _edited_trees(original, document, losses)
     text = "".join(_texts(kept, trees, original))
-    ranges = [(each.first_frame, each.last_frame) for each in (document, original.document)]
-    is_same = ranges[0] == ranges[1] and all(trees[name] is tree for name, tree in original.trees.items())
-    frames = "" if is_same else nuke_metadata.range_line(*ranges[0])
+    frames = nuke_metadata.range_line(document.first_frame, document.last_frame)
     return RebuiltScript(
         HEAD + frames + text, tuple(shape.name for shape in document.shapes if shape.keys), tuple(losses)
     )

@@ -19,7 +19,7 @@ from rotopaint_ai.exchange import nuke_text
 from rotopaint_ai.exchange.limits import check_frames
 from rotopaint_ai.exchange.nuke_attributes import MINUS
 from rotopaint_ai.exchange.nuke_layers import TRACK, nuke_transform_of
-from rotopaint_ai.exchange.nuke_metadata import script_place
+from rotopaint_ai.exchange.nuke_metadata import range_line, script_place
 from rotopaint_ai.exchange.nuke_tree import (
     OPEN,
     OPEN_SPLINE,
@@ -54,6 +54,7 @@ class NodeTree:
 
     tree: CurvesTree
     format: str  # in Nuke's form: size, box, pixel aspect
+    frames: tuple[int, int]  # first and last of the shot, which keys alone do not tell
     paths: Mapping[str, str]  # shape name in the document -> layers and name in the tree, joined by `/`
     losses: tuple[str, ...]
 
@@ -62,7 +63,7 @@ def script(written: NodeTree, *, node: NodeKind = "Roto", name: str = "Roto1") -
     """The text of one node, ready to paste into Nuke."""
     curves = nuke_text.serialise(written.tree)
     return (
-        "set cut_paste_input [stack 0]\nversion 13.2 v8\npush $cut_paste_input\n"
+        f"set cut_paste_input [stack 0]\nversion 13.2 v8\n{range_line(*written.frames)}push $cut_paste_input\n"
         f'{node} {{\n output alpha\n format "{written.format}"\n cliptype none\n curves {{{curves}}}\n'
         f" name {nuke_name(name)}\n}}\n"
     )
@@ -88,6 +89,7 @@ def build_layers(document: RotoDocument, *, layer: str | None = None) -> NodeTre
     return NodeTree(
         CurvesTree(as_float32(1.2), 0, root),
         f"{w} {h} 0 0 {w} {h} {document.pixel_aspect:.12g} ",
+        (document.first_frame, document.last_frame),
         {name: "/".join(path) for name, path in placed.items()},
         losses(document, placed),
     )

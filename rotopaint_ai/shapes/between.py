@@ -31,6 +31,16 @@ def hermite(a: Rows, b: Rows, leaving: Rows, arriving: Rows, u: float, span: flo
     ]
 
 
+def hermite_slopes(a: Rows, b: Rows, leaving: Rows, arriving: Rows, u: float, span: float) -> list[list[float]]:
+    """Slopes of the cubics of `hermite` at share `u`: its derivative by frames."""
+    way = 6.0 * u * (1.0 - u) / span
+    out, into = (1.0 - u) * (1.0 - 3.0 * u), u * (3.0 * u - 2.0)
+    return [
+        [(q - p) * way + m * out + n * into for p, q, m, n in zip(*rows, strict=True)]
+        for rows in zip(a, b, leaving, arriving, strict=True)
+    ]
+
+
 def spline_slopes(
     before: Rows | None, here: Rows, after: Rows | None, gap_before: float, gap_after: float
 ) -> list[list[float]]:

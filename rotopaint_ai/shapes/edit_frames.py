@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Literal
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.shapes.edit import drop_stale_slopes, key_of, kind_at, merge_keys, points_of, replace_shape, shape_of
-from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Points, RotoDocument, RotoShape, Slopes
 
 Change = Callable[[Points], Points]
 _MOST_NAMED = 3  # shapes that a message names
@@ -90,13 +91,33 @@ def set_interpolation(
 
 
 def set_keys(document: RotoDocument, names: Iterable[str], frames: Iterable[int]) -> RotoDocument:
-    """The document with whole shapes keyed by hand at some frames, unchanged in form; shapes without keys stay
-    without."""
-    frames = tuple(frames)
+    """The document with whole shapes keyed by hand at some frames; shapes without keys stay without.
+
+    No shape moves, at any frame: where one eases or moves smoothly, its new keys are smooth and state their slopes.
+    """
     for name in names:
-        if shape_of(document, name).keys:
-            document = apply(document, name, frames, lambda points: points)
+        shape = shape_of(document, name)
+        for frame in frames if shape.keys else ():
+            shape = _key_in_motion(shape, frame)
+        document = replace_shape(document, name, shape)
     return document
+
+
+def _key_in_motion(shape: RotoShape, frame: int) -> RotoShape:
+    """The shape with a human key of its position at a frame; motion around it goes on as before."""
+    key = key_of(shape, frame, points_of(shape, frame), "human", kind_at(shape, frame))
+    keyed = merge_keys(shape, {frame: key})
+    if frame in shape.keys:
+        return keyed
+    keys, frames, old = dict(keyed.keys), keyed.frames, shape.frames
+    place = frames.index(frame)
+    for a, b in pairwise(frames[max(place - 2, 0) : place + 3]):  # slopes of neighbours may depend on this key, too
+        left, right = max((f for f in old if f <= a), default=b), min((f for f in old if f >= b), default=a)
+        kind = shape.keys[left].interpolation if left < right else "linear"
+        if kind == "smooth" or (kind == "ease" and (a, b) != (left, right)):
+            rows = (shape.slopes_within(left, right, at, is_feather) for is_feather in (False, True) for at in (a, b))
+            keys[a] = replace(keys[a], interpolation="smooth", slopes=Slopes(*rows))
+    return shape.with_keys(keys)
 
 
 def delete_keys(document: RotoDocument, names: Iterable[str], frames: Collection[int]) -> RotoDocument:

@@ -210,6 +210,17 @@ class RotoShape:
             self._slopes_at(left, right, frames[place + 2] if runs_on else None, is_feather),
         )
 
+    def slopes_within(self, left: int, right: int, frame: int, is_feather: bool = False) -> Points:
+        """Slopes in plate space at a frame between two neighbouring keys, of which the first is `ease` or `smooth`."""
+        a, b = self._rows(left, is_feather), self._rows(right, is_feather)
+        still = [[0.0] * len(row) for row in a]
+        is_smooth = self.keys[left].interpolation == "smooth"
+        leaving, arriving = self.slopes_between(left, right, is_feather) if is_smooth else (still, still)
+        span = right - left
+        rows = between.hermite_slopes(a, b, leaving, arriving, (frame - left) / span, span)
+        matrix = IDENTITY if self.layer is None else linear_part(self.layer.matrix_at(frame))
+        return tuple(ControlPoint(*transform_row(matrix, tuple(row))) for row in rows)
+
     def _slopes_at(self, before: int | None, here: int, after: int | None, is_feather: bool) -> Rows:
         a, c = (None if frame is None else self._rows(frame, is_feather) for frame in (before, after))
         gaps = 0 if before is None else here - before, 0 if after is None else after - here

@@ -207,12 +207,17 @@ def test_feather_points_between_vertices_are_reported() -> None:
     ("opacity", "hidden"), [([[1001, 0], [1010, 100]], 9), ([[1001, 100], [1003, 0], [1005, 100]], 2)]
 )
 def test_a_dump_whose_opacity_may_fade_is_reported(opacity: list[list[int]], hidden: int) -> None:
-    """A dump does not tell fades from keys that hold, so the report names both."""
+    """A dump of an earlier script does not tell fades from keys that hold, so the report names both."""
     found = aftereffects.loads(dump(opacity=opacity))
     assert len(found.document.shapes[0].visible) == hidden
     assert found.losses == (
         "Mask 1: is partly transparent at times, unless its opacity keys hold; the document shows or hides it from "
         "each of them on",
+    )
+    held, eased = ([[*row, kind] for row in opacity] for kind in ("hold", "eased"))
+    assert aftereffects.loads(dump(opacity=held)).losses == ()
+    assert aftereffects.loads(dump(opacity=eased)).losses == (
+        "Mask 1: is partly transparent at times; the document draws it opaque",
     )
 
 

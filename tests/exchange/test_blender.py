@@ -366,13 +366,15 @@ def test_a_script_of_something_else_is_refused() -> None:
     ("alpha", "wanted"),
     [
         ([[1001, 0.0], [1010, 1.0]], "unless its opacity keys hold"),
+        ([[1001, 0.0, "eased"], [1010, 1.0, "eased"]], "at times; the document draws it opaque"),
+        ([[1001, 0.0, "hold"], [1010, 1.0, "hold"]], ""),
         ([[1001, 0.5], [1010, 0.5]], "at times; the document draws it opaque"),
         ([[1001, 0.0], [1002, 1.0]], ""),
         ([[1001, 1.0], [1010, 1.0]], ""),
     ],
 )
-def test_a_dump_whose_opacity_may_fade_is_reported(alpha: list[list[float]], wanted: str) -> None:
-    """A dump does not tell fades from keys that hold; our own script's keys hold."""
+def test_a_dump_whose_opacity_may_fade_is_reported(alpha: list[list[object]], wanted: str) -> None:
+    """A dump of an earlier script does not tell fades from keys that hold; our own script's keys hold."""
     spline = {"cyclic": True, "keys": [[1001, [[0.1 * i] * 6 + [0.0] for i in range(3)]]]}
     layer = {"name": "eye", "blend": "MERGE_ADD", "alpha": alpha, "splines": [spline]}
     head = {"format": blender.FORMAT, "version": 1, "width": 320, "height": 180, "pixel_aspect": 1, "fps": 24}

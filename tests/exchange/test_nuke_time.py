@@ -9,6 +9,7 @@ import pytest
 from rotopaint_ai.exchange import formats, nuke, nuke_reader
 from rotopaint_ai.exchange.nuke_reader import NukeReading
 from rotopaint_ai.shapes.bake import bake_layer
+from rotopaint_ai.shapes.roto import ControlPoint, Key, RotoDocument, RotoShape
 
 SQUARE = "{cc {f 8192} {px 1001 {0 0} {10 20} {0 0} {0 0} {30 20} {0 0} {0 0} {30 40} {0 0}}} idem"
 
@@ -111,3 +112,16 @@ def test_layers_of_one_name_keep_their_own_motion_in_a_new_script() -> None:
     again = nuke_reader.read_text(nuke.dumps(found.document)).document
     assert [shape.at(1002)[0].x - shape.at(1001)[0].x for shape in again.shapes] == pytest.approx([30.0, 60.0])
     assert found.losses == ("layer L: the name occurs twice; the other layer is now called L_2",)
+
+
+@pytest.mark.parametrize("frames", [(1003, 1005), (990, 1100), (1001, 1007)])
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_a_documents_range_comes_back_whatever_its_keys(frames: tuple[int, int], is_empty: bool) -> None:
+    """It was that of the keys, and frame 1 where there was none."""
+    keys = {
+        frame: Key((ControlPoint(frame - 1000, 2), ControlPoint(9, 4), ControlPoint(5, 30))) for frame in (1001, 1007)
+    }
+    shapes = () if is_empty else (RotoShape("lip", True, "matte", keys),)
+    text = nuke.dumps(RotoDocument(320, 200, *frames, shapes=shapes))
+    back = nuke_reader.read_text(text).document
+    assert (back.first_frame, back.last_frame) == frames

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from rotopaint_ai.errors import DocumentError
 from rotopaint_ai.shapes import edit_frames
-from rotopaint_ai.shapes.roto import ControlPoint, Key, Points, RotoDocument, RotoShape
+from rotopaint_ai.shapes.layers import Layer, LayerPose
+from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Key, Points, RotoDocument, RotoShape
 
 
 def pair(x: float, y: float = 0.0) -> Points:
@@ -79,6 +81,29 @@ def test_whole_shapes_are_keyed_and_unkeyed() -> None:
     assert xs(back) == xs(document())
     with pytest.raises(DocumentError, match="no key left"):
         edit_frames.delete_keys(after, ["lip"], range(1, 20))
+
+
+@pytest.mark.parametrize("frames", [[5], [4, 6, 5], [2, 9, 14], [20]])
+@pytest.mark.parametrize("kinds", [("ease",) * 3, ("smooth",) * 3, ("smooth", "ease", "smooth"), ("linear", "smooth")])
+@pytest.mark.parametrize("is_in_layer", [False, True])
+def test_a_key_moves_no_frame_of_what_eases_or_moves_smoothly(
+    kinds: tuple[Interpolation, ...], frames: list[int], is_in_layer: bool
+) -> None:
+    line = tuple(ControlPoint(3, y, 1, 0, -1, 0) for y in (2, 5))
+    pose = LayerPose(20, -4, 30, 2, 1.5, 6, 2)
+    layer = Layer("head", {1: LayerPose(), 16: pose}) if is_in_layer else None
+    keys = {
+        frame: Key(pair(x, x * x / 40), "model", kind, line if frame == 8 else ())
+        for frame, x, kind in zip((1, 8, 12, 16), (0, 70, 64, 90), (*kinds, "smooth", "smooth"))
+    }
+    shape = RotoShape("lip", True, "matte", keys, feather_px=2.0, layer=layer)
+    before = replace(document(), shapes=(shape,))
+    after = edit_frames.set_keys(before, ["lip"], frames).shape("lip")
+    assert all(after.keys[frame].source == "human" for frame in frames)
+    for tenth in range(10, 230):
+        frame = tenth / 10
+        assert np.allclose(after.at(frame), shape.at(frame), atol=1e-9)
+        assert np.allclose(after.feather_at(frame), shape.feather_at(frame), atol=1e-9)
 
 
 def test_shapes_that_would_have_no_key_left_keep_theirs_and_others_do_not() -> None:

@@ -88,13 +88,15 @@ function rotopaintFrame(comp, time) {
     return time / comp.frameDuration + Math.round(comp.displayStartTime / comp.frameDuration);
 }
 
+// [frame, percent, kind]; kind is "hold" or "eased".
 function rotopaintOpacity(comp, property) {
     if (property.numKeys === 0) {
-        return property.value === 100 ? [] : [[null, property.value]];
+        return property.value === 100 ? [] : [[null, property.value, "hold"]];
     }
     var rows = [];
     for (var i = 1; i <= property.numKeys; i++) {
-        rows.push([rotopaintFrame(comp, property.keyTime(i)), property.keyValue(i)]);
+        var kind = property.keyOutInterpolationType(i) === KeyframeInterpolationType.HOLD ? "hold" : "eased";
+        rows.push([rotopaintFrame(comp, property.keyTime(i)), property.keyValue(i), kind]);
     }
     return rows;
 }

@@ -106,13 +106,14 @@ def _jumps(scene):
 
 
 def _alpha_keys(mask, layer):
-    """The layer's opacity where it is animated or not 1: [frame, value] pairs, None for always."""
+    """The layer's opacity where it is animated or not 1: [frame, value, "hold" or "eased"], None for always."""
     action = mask.animation_data.action if mask.animation_data else None
     path = layer.path_from_id("alpha")
     for curve in action.fcurves if action else ():
         if curve.data_path == path:
-            return [[key.co[0], key.co[1]] for key in curve.keyframe_points]
-    return [] if layer.alpha == 1.0 else [[None, layer.alpha]]
+            keys = curve.keyframe_points
+            return [[*key.co, "hold" if key.interpolation == "CONSTANT" else "eased"] for key in keys]
+    return [] if layer.alpha == 1.0 else [[None, layer.alpha, "hold"]]
 
 
 def _target():
