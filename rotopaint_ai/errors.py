@@ -26,6 +26,8 @@ A message is one line: where, got, wanted, what to do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 MOST_LETTERS = 600  # limit of a message; a quotation from a file can make one too long, and its middle is cut
 
 
@@ -36,6 +38,12 @@ def in_one_line(text: str) -> str:
     """
     line = " ".join(text.split())
     return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+
+
+def list_names(names: Sequence[object], most: int = 3, between: str = ", ") -> str:
+    """Names or frames for a message: the first `most` of them, and how many more there are."""
+    more = len(names) - most
+    return between.join(map(str, names[:most])) + (f" and {more} more" if more > 0 else "")
 
 
 class RotopaintError(Exception):

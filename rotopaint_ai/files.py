@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import secrets
@@ -40,6 +41,13 @@ def file_sha256(path: Path) -> str:
     """SHA-256 of a file as hexadecimal text."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def free_copy_name(path: Path) -> Path:
+    """A name beside a file that none has: `NAME.other-1.SUFFIXES`, or the next number."""
+    stem, _, suffix = path.name.partition(".")
+    names = (path.with_name(f"{stem}.other-{n}.{suffix}") for n in itertools.count(1))
+    return next(place for place in names if not place.exists())
 
 
 def absolute_place(place: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rotopaint_ai.cli.shared import add_cluster_arguments, check_cluster_arguments, say, text_given
-from rotopaint_ai.errors import in_one_line
+from rotopaint_ai.errors import in_one_line, list_names
 from rotopaint_ai.files import absolute_place, refuse_no_file
 from rotopaint_ai.jobs import BEGINS_ANEW
 from rotopaint_ai.watch import StagedProgress, StageProgress, watch_work
@@ -227,8 +227,7 @@ def _learned_lines(results: Sequence[Mapping[str, Any]], packs: Sequence[str]) -
 
 def _shown_frames(result: Mapping[str, Any]) -> str:
     shots = [f"{shot} {frames}" for shot, frames in result["learned_frames"].items()]
-    more = f" and {len(shots) - _MOST_SHOTS} more shots" if len(shots) > _MOST_SHOTS else ""
-    return "; ".join(shots[:_MOST_SHOTS]) + more
+    return list_names(shots, _MOST_SHOTS, "; ")
 
 
 def _write_results(
@@ -269,9 +268,8 @@ def figures_table(results: Sequence[Mapping[str, Any]]) -> str:
     lines = [in_one_line(f"{results[0]['dataset']}: {n} samples ({', '.join(results[0]['splits'])})"), head, *rows]
     for pack, result in zip(packs, results):
         if gone := result["missing"]:
-            more = f" and {len(gone) - 3} more" if len(gone) > 3 else ""
             lines.append(
-                in_one_line(f"{pack} has no {', '.join(gone[:3])}{more}, or not as the data set means it: not measured")
+                in_one_line(f"{pack} has no {list_names(gone)}, or not as the data set means it: not measured")
             )
         lines += [in_one_line(f"{pack}: {doubt}") for doubt in result["doubts"]]
     return "\n".join(lines)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.errors import DocumentError, list_names
 from rotopaint_ai.exchange import feather_edges, lossiness, parsing
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.limits import MOST_WIDTH_PX
@@ -223,7 +223,7 @@ def _shape_of_mask(
         return None
     if len(kept) < len(keys):
         gone = sorted(set(keys) - set(kept))
-        warnings.append(f"{name}: its points change in number; keys at {parsing.spell_frames(gone)} are left out")
+        warnings.append(f"{name}: its points change in number; keys at {list_names(gone)} are left out")
     base = parsing.foreign_shape(
         name, closed, kept, parsing.finite_number(f"{here}: feather", mask.get("feather", 0.0))
     )

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.errors import DocumentError, list_names
 from rotopaint_ai.exchange import feather_edges, lua, parsing, time_eases
 from rotopaint_ai.exchange.linear_keys import visible_between
 from rotopaint_ai.exchange.lua import LuaTable, Value
@@ -351,7 +351,7 @@ def _shape_of_polyline(
     kept = parsing.same_count(name, by_frame)
     if len(kept) < len(by_frame):
         gone = sorted(set(by_frame) - set(kept))
-        warnings.append(f"{name}: its points change in number; keys at {parsing.spell_frames(gone)} are left out")
+        warnings.append(f"{name}: its points change in number; keys at {list_names(gone)} are left out")
     width = None if edge.closed else _input_number(mask, "BorderWidth", 0.0) * size[0] or None
     keeps_eases = not outer.keys or (outer.timings, set(outer.keys)) == (edge.timings, set(edge.keys))
     looks = replace(

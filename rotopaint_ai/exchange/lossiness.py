@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from rotopaint_ai.errors import list_names
 from rotopaint_ai.exchange.features import EVERY, Feature
 from rotopaint_ai.exchange.parsing import role_of
 from rotopaint_ai.shapes.roto import RotoDocument, RotoShape
@@ -78,7 +79,7 @@ def group_lines(lines: Iterable[str]) -> list[str]:
         name, text = rows[0]
         if len(rows) > 1:
             same = len({text for _, text in rows}) == 1
-            names = ", ".join(name for name, _ in rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
+            names = list_names([name for name, _ in rows])
             text = f"{text}{'' if same else ' (and similar)'}"
             name = f"{len(rows)} times, {names}"
         shown.append(f"{name}: {text}" if text else name)
@@ -97,8 +98,7 @@ def _shapes_with(document: RotoDocument, concerns: Callable[[RotoShape], bool]) 
 
 
 def _first_names(names: list[str]) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:3])
-    return shown + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return list_names([f"'{name}'" for name in names])
 
 
 def _is_bent(shape: RotoShape) -> bool:

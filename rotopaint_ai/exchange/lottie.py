@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.errors import DocumentError, list_names
 from rotopaint_ai.exchange import lossiness, parsing, time_eases
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.linear_keys import switches, visible_between
@@ -284,7 +284,7 @@ def _shape_of_item(
     kept = parsing.same_count(here, {frame: key.points for frame, key in found.items()})
     if len(kept) < len(found):
         gone = sorted(set(found) - set(kept))
-        warnings.append(f"{name}: its points change in number; keys at {parsing.spell_frames(gone)} are left out")
+        warnings.append(f"{name}: its points change in number; keys at {list_names(gone)} are left out")
     base = parsing.foreign_shape(name, closed, kept)
     return replace(
         base,

@@ -229,11 +229,6 @@ def same_count(where: str, keys: dict[int, Points]) -> dict[int, Points]:
     return {frame: points for frame, points in keys.items() if len(points) == usual}
 
 
-def spell_frames(frames: Sequence[int]) -> str:
-    """A few frame numbers in words."""
-    return ", ".join(map(str, frames[:3])) + (f" and {len(frames) - 3} more" if len(frames) > 3 else "")
-
-
 def hold_outs_above(shapes: Sequence[RotoShape]) -> list[str]:
     """A line for each hold-out that has shapes after it, for programs that subtract only from the shapes before."""
     last = max((place for place, shape in enumerate(shapes) if not shape.subtract), default=0)

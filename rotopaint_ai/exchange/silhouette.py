@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.errors import DocumentError, list_names
 from rotopaint_ai.exchange import lossiness, parsing
 from rotopaint_ai.exchange.features import Feature
 from rotopaint_ai.exchange.linear_keys import switches, visible_between
@@ -294,7 +294,7 @@ def _shape_of_object(
     kept = parsing.same_count(f"{where}: '{name}'", points)
     if len(kept) < len(points):
         gone = sorted(set(points) - set(kept))
-        warnings.append(f"{name}: its points change in number; keys at {parsing.spell_frames(gone)} are left out")
+        warnings.append(f"{name}: its points change in number; keys at {list_names(gone)} are left out")
     closed = next(iter(keys.values()))[0]
     shape = parsing.foreign_shape(name, closed, kept)
     shape = shape.with_keys({frame: keys[frame][1] for frame in shape.frames})

@@ -7,7 +7,6 @@ of `ExportedFile`.
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -29,7 +28,7 @@ from rotopaint_ai.exchange import formats, nuke, nuke_reader, nuke_writer, round
 from rotopaint_ai.exchange.format_spec import FormatSpec
 from rotopaint_ai.exchange.formats import FORMATS
 from rotopaint_ai.exchange.round_trip import Proof
-from rotopaint_ai.files import file_sha256, replacing, write_json
+from rotopaint_ai.files import file_sha256, free_copy_name, replacing, write_json
 from rotopaint_ai.jobs import Event, RunJob, Sink, ignore, warning
 from rotopaint_ai.pipeline.out_folder import Files
 from rotopaint_ai.project.names import rename_shapes
@@ -108,10 +107,7 @@ def keep_changed_exports(out: Path, names: Iterable[str], sink: Sink = ignore) -
     for path in (out / name for name in names):
         digest = written.get(path.name)
         if digest is not None and path.is_file() and file_sha256(path) != digest:
-            stem, suffix = path.name.split(".", 1)
-            free = (out / f"{stem}.other-{n}.{suffix}" for n in itertools.count(1))
-            kept = next(place for place in free if not place.exists())
-            path.rename(kept)
+            kept = path.rename(free_copy_name(path))
             sink(warning(f"{path.name} was changed by hand since the last run; that file is kept as {kept.name}"))
 
 

@@ -5,17 +5,16 @@ Standard library only. A change is a function from points to points, so every ed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
 
-from rotopaint_ai.errors import DocumentError
+from rotopaint_ai.errors import DocumentError, list_names
 from rotopaint_ai.shapes.edit import drop_stale_slopes, key_of, kind_at, merge_keys, points_of, replace_shape, shape_of
 from rotopaint_ai.shapes.roto import ControlPoint, Interpolation, Points, RotoDocument, RotoShape, Slopes
 
 Change = Callable[[Points], Points]
-_MOST_NAMED = 3  # shapes that a message names
 Carry = Literal["relative", "absolute"]
 
 
@@ -149,12 +148,6 @@ def delete_keys_of(
         whose = list_names([f"shape '{shape.name}'" for shape in kept])
         raise KeysKeptError(f"Keys deleted, but not {which} of {whose}: a shape needs a key", document)
     return document
-
-
-def list_names(names: Sequence[str]) -> str:
-    """Names for a message, the first few of many."""
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def loses_all_keys(shape: RotoShape, frames: Collection[int]) -> bool:

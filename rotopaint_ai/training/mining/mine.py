@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from rotopaint_ai.errors import TrainingError, UsageError, in_one_line
+from rotopaint_ai.errors import TrainingError, UsageError, in_one_line, list_names
 from rotopaint_ai.files import file_bytes, write_json, write_text
 from rotopaint_ai.plates.coded_pictures import write_picture
 from rotopaint_ai.shapes.revectorise.mean_face import typical_curve
@@ -383,7 +383,9 @@ def alias_notes(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str]:
             )
     lacking = [f"{name} ({_shot_names(truth, drawn - found)})" for name, found in partial.items() if name not in alike]
     if lacking:
-        notes.append(f"shapes missing in some shots: {_list_names(lacking)}; they are trained on the other shots")
+        notes.append(
+            f"shapes missing in some shots: {list_names(lacking, _MOST_NAMES)}; they are trained on the other shots"
+        )
     return [*notes, *_names_off_sheet(truth, rows)]
 
 
@@ -398,22 +400,16 @@ def _names_off_sheet(truth: MinedTruth, rows: Sequence[JoinedFrame]) -> list[str
         ("landmarks", given, known, truth.sheet.landmark_names, "; they cannot be trained on this data"),
     ):
         if unknown := [name for name in found if name not in named]:
-            notes.append(
-                f"{kind} that are not in the sheet were left out: {_list_names(unknown)}; map them with --rename"
-            )
+            left_out = list_names(unknown, _MOST_NAMES)
+            notes.append(f"{kind} that are not in the sheet were left out: {left_out}; map them with --rename")
         if absent := [name for name in named if name not in usable]:
-            notes.append(f"{kind} of the sheet that no source has: {_list_names(absent)}{more}")
+            notes.append(f"{kind} of the sheet that no source has: {list_names(absent, _MOST_NAMES)}{more}")
     return notes
 
 
 def _shot_names(truth: MinedTruth, shots: frozenset[int] | set[int]) -> str:
     by_number: Mapping[int, str] = {int(n): row.shot for n, row in zip(truth.shots, truth.rows)}
-    return _list_names([by_number[number] for number in sorted(shots)])
-
-
-def _list_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
+    return list_names([by_number[number] for number in sorted(shots)], _MOST_NAMES)
 
 
 def _curves_apart(one: Array, two: Array) -> float:

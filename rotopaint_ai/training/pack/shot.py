@@ -25,7 +25,7 @@ from rotopaint_ai.errors import TrainingError, UsageError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.inference.models import Models, open_models
-from rotopaint_ai.inference.pack import HEAD, SEAM, SEAM_FEATURES, Pack, find_pack, load_pack
+from rotopaint_ai.inference.pack import HEAD, Pack, find_pack, load_pack
 from rotopaint_ai.inference.pack_folder import replacing_folder
 from rotopaint_ai.jobs import Cancel, Event, Sink, notice
 from rotopaint_ai.pipeline.corrected_project import (
@@ -58,7 +58,7 @@ from rotopaint_ai.training.models.shape_fit import SHAPE_MODELS, ShapeTraining, 
 from rotopaint_ai.training.pack.lesson import DrawnShot, ShotLesson, make_lesson
 from rotopaint_ai.training.pack.network import TrainOptions
 from rotopaint_ai.training.pack.prepare import sheet_weights
-from rotopaint_ai.training.pack.select_models import calibrate
+from rotopaint_ai.training.pack.select_models import calibrate, find_seam_files
 from rotopaint_ai.training.pack.train import as_crops, check_pack_place, write_pack
 from rotopaint_ai.training.trainer.cores import choose_threads
 from rotopaint_ai.training.trainer.log import Budget
@@ -320,7 +320,7 @@ def write_shot_pack(
             samples=(as_crops(batch.crops), faces.astype(np.float32)),
             card=card,
             others=(
-                *filter(None, (find_part(options.init, name) for name in (SEAM, SEAM_FEATURES, HEAD))),
+                *filter(None, (*find_seam_files(options.init), find_part(options.init, HEAD))),
                 *find_shared_models(options.init),
             ),
         )

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from rotopaint_ai.files import free_copy_name
 from rotopaint_ai.shapes.roto import RotoDocument
 from rotopaint_ui.session.shot_files import SHAPES_NAME, write_document
 
@@ -89,8 +90,4 @@ def _look(path: Path) -> _Look | None:
 
 def _keep(path: Path) -> Path:
     """Copy another program's file, in its folder, to a name that is free."""
-    number = 1
-    while (kept := path.with_name(f"shapes.other-{number}.roto.json")).exists():
-        number += 1
-    shutil.copy2(path, kept)
-    return kept
+    return Path(shutil.copy2(path, free_copy_name(path)))

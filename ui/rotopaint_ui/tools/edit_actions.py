@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
+from rotopaint_ai.errors import list_names
 from rotopaint_ai.exchange.document import MOST_WIDTH_PX
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.project.state import State
@@ -235,7 +236,7 @@ def _pasted_by_shape(context: EditContext, document: RotoDocument) -> dict[str, 
 
 def _names_in_words(context: EditContext, names: Collection[str]) -> str:
     """The shown names of some shapes for a message."""
-    return edit_frames.list_names([context.session.names.of(name) for name in names])
+    return list_names([context.session.names.of(name) for name in names])
 
 
 def set_key_here(context: EditContext) -> bool:
