@@ -241,7 +241,10 @@ def test_blender_draws_a_feather_that_differs_from_point_to_point(bpy_python: st
 @pytest.mark.blender
 def test_what_was_built_is_dumped_and_read_back(bpy_python: str, tmp_path: Path) -> None:
     document = replace(shot(), pixel_aspect=1.46, fps=23.976)
-    found = dumped(bpy_python, build(bpy_python, tmp_path, document))
+    blend = build(bpy_python, tmp_path, document)
+    found = dumped(bpy_python, blend)
+    told = blender.read_report(blend.with_name("masks.blender.json")).losses
+    assert not any("transparent" in line for line in told)  # opacity keys of hidden frames hold
     loses = lossiness.features(blender.losses_of(document)) - blender.SETTLED
     shown = round_trip.compare(blender.as_blender_holds(document), found, loses=loses)
     assert shown.faults == ()
