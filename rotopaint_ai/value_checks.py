@@ -217,7 +217,9 @@ def _join_where(where: str, name: str) -> str:
 
 
 def _short_of(value: object) -> str:
-    return repr(value) if isinstance(value, str | int | float | bool | None) else _kind_of(value)
+    if value is None:
+        return "empty"
+    return repr(value) if isinstance(value, str | int | float | bool) else _kind_of(value)
 
 
 def _kind_of(value: object) -> str:

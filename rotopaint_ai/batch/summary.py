@@ -19,6 +19,7 @@ from rotopaint_ai.errors import UsageError
 from rotopaint_ai.files import write_json, write_text
 from rotopaint_ai.frames import summarise
 from rotopaint_ai.report.templates import fill_template
+from rotopaint_ai.report.tiles import errors_of_frames
 
 ShotState = Literal["done", "frames failed", "failed", "waiting"]
 N_WORST = 5
@@ -132,9 +133,8 @@ def _finished_summary(name: str, out: Path, seconds: float) -> ShotSummary:
 
 def _summary_of(name: str, content: Any, seconds: float) -> ShotSummary:
     """The summary of a shot from its `run.json`."""
-    frames, errors = content["frames"], content["errors"]["by_frame"]
-    known = {int(f): [error for error in row if error is not None] for f, row in errors.items()}
-    worst = sorted(((f, max(row)) for f, row in known.items() if row), key=lambda item: -item[1])[:N_WORST]
+    frames, (_, errors) = content["frames"], errors_of_frames(content)
+    worst = sorted(errors.items(), key=lambda item: -item[1])[:N_WORST]
     seams = [pair for pair in content["seam"]["by_frame"].values() if None not in pair]
     pictures = [picture["face"] for picture in content["pictures"]]
     whole = not frames["failed"] and not frames["missing"] and not frames["lost"]
@@ -146,7 +146,7 @@ def _summary_of(name: str, content: Any, seconds: float) -> ShotSummary:
         lost=summarise(frames["lost"]) if frames["lost"] else "",
         missing=summarise(frames["missing"]) if frames["missing"] else "",
         worst=tuple(worst),
-        median_error_px=round(median(max(row) for row in known.values() if row), 2) if worst else None,
+        median_error_px=round(median(errors.values()), 2) if errors else None,
         seam=(round(mean(a for a, _ in seams), 2), round(mean(b for _, b in seams), 2)) if seams else None,
         seconds=round(seconds, 1),
         report=f"{name}/report/index.html",

@@ -45,15 +45,23 @@ def _frames_words(frames: Json) -> str:
     return ", ".join([*words, *([f"{held} in holds"] if held else [])]) or "none missing, none failed"
 
 
-def _error_tile(run: Json) -> list[Tile]:
+def errors_of_frames(run: Json) -> tuple[str, dict[int, float]]:
+    """The kind of shape that rates a run's frames, and the largest expected error of that kind at each, pixels.
+
+    Seams where there are any, else all shapes. Frames where none is known are left out.
+    """
     names = run["errors"]["shapes"]
     seams = [column for column, name in enumerate(names) if run["shapes"][name]["role"] == "seam"]
-    columns = seams or range(len(names))
-    rows = [[row[column] for column in columns] for row in run["errors"]["by_frame"].values() if row]
-    worst = [max(known) for row in rows if (known := [error for error in row if error is not None])]
+    rows = {int(frame): row for frame, row in run["errors"]["by_frame"].items() if row}
+    known = {f: [row[i] for i in seams or range(len(names)) if row[i] is not None] for f, row in rows.items()}
+    return "seam" if seams else "shape", {frame: max(errors) for frame, errors in known.items() if errors}
+
+
+def _error_tile(run: Json) -> list[Tile]:
+    kind, errors = errors_of_frames(run)
+    worst = list(errors.values())
     if not worst:
         return []
-    kind = "seam" if seams else "shape"
     words = f"worst {kind} of a frame; 95 % of frames below {_percentile(worst, 0.95):.2f} px"
     return [Tile("Expected error", _UNIT.format(f"{median(worst):.2f}", "px"), words)]
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rotopaint_ai.errors import UsageError
+from rotopaint_ai.files import file_bytes
 
 MOST_RADIUS_PX = 500.0
 MOST_POINTS = 20_000
@@ -79,7 +80,9 @@ def dumps(strokes: Mapping[int, Strokes]) -> str:
 def read(path: Path) -> dict[int, Strokes]:
     """Strokes by frame from a file that `dumps` wrote. Raises UsageError naming the file."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(file_bytes(path))
         return {int(frame): tuple(map(from_json, rows)) for frame, rows in value.items()}
-    except (OSError, ValueError, AttributeError, TypeError, UsageError) as error:
+    except OSError as error:
+        raise UsageError(f"--touchup {path}: cannot be read ({error.strerror}); check the path") from error
+    except (ValueError, AttributeError, TypeError, UsageError) as error:
         raise UsageError(f"--touchup {path}: cannot be read ({error}); wanted strokes by frame") from error

@@ -12,10 +12,16 @@ from rotopaint_ai.batch.summary import ShotSummary, _page, _summary_of, _summary
 
 
 def content(**frames: Any) -> dict[str, Any]:
-    """A `run.json` of four frames and two seams: the worst errors are 3, 5 and 1 px; one frame has none."""
+    """A `run.json` of four frames and two seams: the worst errors are 3, 5 and 1 px; one frame has none.
+
+    The face's outline is further off, and rates no frame."""
     return {
         "frames": {"done": 4, "failed": {}, "lost": [], "missing": [], **frames},
-        "errors": {"by_frame": {"1": [3.0, 2.0], "2": [None, 5.0], "3": [1.0, None], "4": [None, None]}},
+        "shapes": {"left": {"role": "seam"}, "face": {"role": "matte"}, "right": {"role": "seam"}},
+        "errors": {
+            "shapes": ["left", "face", "right"],
+            "by_frame": {"1": [3.0, 9.0, 2.0], "2": [None, 1.0, 5.0], "3": [1.0, 7.0, None], "4": [None, 9.0, None]},
+        },
         "seam": {"by_frame": {"1": [4.0, 1.0], "2": [6.0, 2.0], "3": [9.0, None]}},
         "pictures": [{"face": "one.jpg"}, {"face": "two.jpg"}],
     }

@@ -178,7 +178,8 @@ def test_a_shot_is_judged_by_its_record(show: Path) -> None:
     main(["batch", str(show)])
     record = show.parent / "renders/a/run.json"
     content = json.loads(record.read_text())
-    content["errors"]["by_frame"] = {"1001": [None, 2.5], "1002": [0.5, 1.5], "1003": []}
+    content["shapes"] = {"a": {"role": "seam"}, "b": {"role": "seam"}}
+    content["errors"] = {"shapes": ["a", "b"], "by_frame": {"1001": [None, 2.5], "1002": [0.5, 1.5], "1003": []}}
     record.write_text(json.dumps(content))
     first, *_ = summarise_show(read_show(show), plan_show(read_show(show)))
     assert (first.worst, first.median_error_px) == (((1001, 2.5), (1002, 1.5)), 2.0)

@@ -178,6 +178,9 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, text: str) -> Non
     with pytest.raises(UsageError, match=r"t\.json") as refused:
         strokes.read(path)
     assert "\n" not in str(refused.value)
+    path.unlink()
+    with pytest.raises(UsageError, match=r"t\.json: cannot be read \(No such file or directory\); check the path$"):
+        strokes.read(path)
 
 
 def test_absurd_strokes_are_refused() -> None:

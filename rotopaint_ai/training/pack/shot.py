@@ -140,6 +140,10 @@ def read_lesson(shot: CorrectedProject, models: Models, config: PackConfig) -> S
     sheet = models.pack.sheet
     names = {base.name for base, _, _ in corrected_shapes(shot.predicted, shot.document)}
     known = {spec.name for spec in sheet.shapes}
+    if not names:
+        raise UsageError(
+            f"no shape of the project was corrected; correct {FEWEST} poses first, in the panel or in Nuke"
+        )
     if not names & known:
         wanted = ", ".join(sorted(known)[:3])
         raise UsageError(
